@@ -1,0 +1,37 @@
+//! Indexed passages and what a search found.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A passage of a document, as indexed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// The passage, byte for byte as it stands in the document (a split table repeats its header).
+    pub content: String,
+    /// The document: path relative to the indexed root, with `/`.
+    pub source: String,
+    /// The document's title: its first heading, else its file name.
+    pub title: String,
+    /// The headings above the passage, outermost first.
+    pub headings: Vec<String>,
+    /// Byte range in the decoded document.
+    pub start: usize,
+    pub end: usize,
+}
+
+/// A passage that a search found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hit {
+    /// From 1.
+    pub rank: usize,
+    /// After reranking, higher is better; comparable within one answer.
+    pub score: f64,
+    pub source: String,
+    pub title: String,
+    pub headings: Vec<String>,
+    pub content: String,
+    /// What found it: `vector`, `text`, `identifier`.
+    pub via: Vec<String>,
+    /// Centred cosine of query and passage, -1 to 1; under about .18 is no match.
+    pub cosine: f64,
+}

@@ -1,0 +1,36 @@
+//! Plain types that every other module speaks: what an alert, a finding, a plan and a diagnosis are.
+//!
+//! Nothing here reads files, talks to the network or knows a front end. Types that reach JSON carry the field
+//! names of the documented schemas, so that serialising one *is* writing the document.
+
+pub mod alert;
+pub mod category;
+pub mod chunk;
+pub mod diagnosis;
+pub mod evidence;
+pub mod lang;
+pub mod log;
+pub mod metric;
+pub mod plan;
+pub mod state;
+pub mod status;
+pub mod text;
+pub mod time;
+pub mod tool;
+
+pub use alert::{Alert, AlertBatch, AlertStatus, Facts, PayloadShape, Severity, Symptom};
+pub use category::Category;
+pub use chunk::{Chunk, Hit};
+pub use diagnosis::{
+    Diagnosis, Hypothesis, NextStep, Reference, RootCause, RunStatus, SourceReport, SourceStatus, Timing, Usage,
+    Verdict,
+};
+pub use evidence::{Evidence, EvidenceKind, Finding};
+pub use lang::Lang;
+pub use log::{Level, LogEvent, LogPattern, LogVolume};
+pub use metric::{ChangePoint, MetricInfo, MetricType, Sample, Series, SeriesShape, SeriesSummary};
+pub use plan::{Call, Decision, Plan, Step, StepState};
+pub use state::{Invocation, State, Topology};
+pub use status::{Change, ChangeKind, ContainerStatus, KubeEvent, NodeStatus, PodStatus, Rollout, Workload};
+pub use time::Window;
+pub use tool::{Failure, FailureKind, Outcome, Output, Served, ToolSpec};

@@ -1,0 +1,88 @@
+//! What a tool is called with and what it gives back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Finding, Window};
+
+/// How a tool presents itself to a reasoner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON schema of the arguments object.
+    pub input_schema: Value,
+    /// `builtin`, or the MCP server it comes from.
+    pub server: String,
+    /// Whether it only reads: such calls run in parallel, are retried and may be answered from memory.
+    pub read_only: bool,
+}
+
+/// What a call gave: always a value that the reasoner can read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Output(Output),
+    Failure(Failure),
+}
+
+/// Who answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Served {
+    Live,
+    /// The last good outcome of the same call, this many seconds old.
+    Stale {
+        age_seconds: i64,
+    },
+}
+
+/// A successful answer, an empty one included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// The source that was asked, by its configured name.
+    pub source: String,
+    pub window: Option<Window>,
+    /// Most telling first. Empty never: nothing found is [`Finding::Nothing`].
+    pub findings: Vec<Finding>,
+    /// What the reader should know about the answer: cut, warnings of the server, an assumed zone.
+    pub notes: Vec<String>,
+    /// Whether a limit cut the answer.
+    pub truncated: bool,
+    pub served: Served,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The arguments do not fit the schema; the caller can mend them.
+    BadArguments,
+    Timeout,
+    Unauthorized,
+    /// The source cannot be reached, or says that it is overloaded.
+    Unavailable,
+    /// It answered something that cannot be understood, or an error of its own.
+    SourceError,
+    /// Closed for this run after repeated failures.
+    Closed,
+    Cancelled,
+}
+
+impl FailureKind {
+    /// Whether the same call may work a moment later.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Timeout | Self::Unavailable)
+    }
+}
+
+/// A failed call: data for the reasoner, not an error of the program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailureKind,
+    /// The source that was asked, where one was.
+    pub source: Option<String>,
+    /// What went wrong and what could be done, in one sentence.
+    pub message: String,
+}

@@ -1,0 +1,17 @@
+//! Tools: each answers one question, read-only. Built-in ones stand over the sources.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::{Outcome, ToolSpec};
+
+/// Something that answers one question.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> &ToolSpec;
+
+    /// Answers. Never panics on bad arguments: they are a [`crate::domain::FailureKind::BadArguments`] failure.
+    /// Deadline, retries and fallback are the invoker's; a tool only has to stop soon after `cancel`.
+    async fn call(&self, arguments: Value, cancel: &CancellationToken) -> Outcome;
+}
