@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Change, Hit, KubeEvent, LogPattern, LogVolume, MetricInfo, NodeStatus, PodStatus, Rollout, SeriesSummary, Window,
-    Workload,
+    Change, Hit, KubeEvent, LogPattern, LogVolume, MetricInfo, NodeStatus, PodStatus, RankedService, Rollout,
+    SeriesSummary, Window, Workload,
 };
 
 /// One thing that a tool found out. A tool's output is a list of these, so that every one can be cited by itself.
@@ -14,6 +14,7 @@ use super::{
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Finding {
     Series(SeriesSummary),
+    RankedService(RankedService),
     Metric(MetricInfo),
     Pattern(LogPattern),
     LogVolume(LogVolume),

@@ -115,3 +115,18 @@ impl SeriesSummary {
         self.peak > self.baseline
     }
 }
+
+/// A service that may be where the trouble started, as its metrics and the service graph see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RankedService {
+    pub service: String,
+    /// Higher is more likely the cause; comparable within one answer only.
+    pub score: f64,
+    /// The earliest onset among its anomalous series.
+    #[schemars(with = "Option<String>")]
+    pub onset: Option<Timestamp>,
+    /// Expressions of its anomalous series, most anomalous first, at most 8.
+    pub anomalous: Vec<String>,
+    /// Why it stands where it stands, in one sentence.
+    pub reason: String,
+}
