@@ -1,1 +1,104 @@
-//! config
+//! One checked configuration out of four layers: defaults, `oncall.toml`, `ONCALL_*` variables and flags.
+//!
+//! The file is searched in the working folder, then its parents, then the XDG config folder; the first one found
+//! is the only one read. Nothing else in the program reads configuration files or the environment.
+
+mod file;
+mod layers;
+mod shape;
+mod show;
+mod template;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use file::{CONFIG_FILE, find_config_file, nearest};
+pub use layers::{Origin, Surroundings, load};
+pub use shape::{
+    AuthConfig, ChunkConfig, EmbedderConfig, EmbedderKind, IndexConfig, IndexKind, McpConfig, ModelProfile, Price,
+    RedactWhen, SourceConfig, SourceKind, TlsConfig,
+};
+pub use show::render;
+pub use template::TEMPLATE;
+
+/// Everything that can be set, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// A profile of `models`, or `none`.
+    pub model: String,
+    pub models: BTreeMap<String, ModelProfile>,
+    /// Another profile per role.
+    pub roles: BTreeMap<String, String>,
+    pub embedder: EmbedderConfig,
+    pub knowledge: KnowledgeConfig,
+    pub agent: AgentConfig,
+    pub sources: BTreeMap<String, SourceConfig>,
+    pub mcp: BTreeMap<String, McpConfig>,
+    /// `sqlite`, or a Postgres URL.
+    pub sessions_url: String,
+    pub redact: RedactWhen,
+    pub serve_listen: String,
+    /// Where the store and all other data live.
+    pub data_dir: PathBuf,
+    /// The file that was read, if any.
+    pub file: Option<PathBuf>,
+    /// Every effective value by its dotted key, with where it came from; for `config show`.
+    pub values: BTreeMap<String, (toml::Value, Origin)>,
+    /// Things that did not stop the program, to be said once.
+    pub warnings: Vec<String>,
+}
+
+/// `[knowledge]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnowledgeConfig {
+    /// Absolute; relative ones of the file count from the file's folder.
+    pub paths: Vec<PathBuf>,
+    /// A folder below the data folder, an absolute path, or `s3://bucket/prefix`.
+    pub store: String,
+    pub top_k: usize,
+    pub chunk: ChunkConfig,
+    pub index: IndexConfig,
+}
+
+/// `[agent]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentConfig {
+    pub max_steps: usize,
+    pub max_nodes: usize,
+    pub tool_timeout: Duration,
+    pub tool_failures: u32,
+    pub max_time: Duration,
+}
+
+/// What flags may override.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--config`; it must exist.
+    pub file: Option<PathBuf>,
+    pub data_dir: Option<PathBuf>,
+    pub model: Option<String>,
+    /// Embedded defaults only: no model, no embedding service.
+    pub offline: bool,
+}
+
+/// A configuration that cannot be used; the user's to mend.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: std::io::Error },
+    #[error("{}: line {line}, column {column}: {message}", path.display())]
+    Syntax { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("{origin}: {key}: {message}")]
+    Value { origin: String, key: String, message: String },
+}
+
+impl Config {
+    /// The folder or URL of the knowledge store.
+    pub fn store_location(&self) -> String {
+        if self.knowledge.store.contains("://") {
+            return self.knowledge.store.clone();
+        }
+        self.data_dir.join(Path::new(&self.knowledge.store)).display().to_string()
+    }
+}

@@ -1,0 +1,245 @@
+//! The shape of `oncall.toml` as it is written: every key optional, unknown keys refused.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub model: Option<String>,
+    #[serde(default)]
+    pub models: BTreeMap<String, ModelProfile>,
+    #[serde(default)]
+    pub roles: BTreeMap<String, String>,
+    pub embedder: Option<EmbedderConfig>,
+    pub knowledge: Option<KnowledgeFile>,
+    pub agent: Option<AgentFile>,
+    #[serde(default)]
+    pub sources: BTreeMap<String, SourceConfig>,
+    #[serde(default)]
+    pub mcp: BTreeMap<String, McpConfig>,
+    pub sessions: Option<SessionsFile>,
+    pub redact: Option<RedactFile>,
+    pub serve: Option<ServeFile>,
+}
+
+/// A model and how it is reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelProfile {
+    /// `openai`, `anthropic` or `replay`.
+    pub provider: String,
+    pub base_url: Option<String>,
+    pub model: Option<String>,
+    /// The name of a variable, never a key.
+    pub api_key_env: Option<String>,
+    /// Tokens.
+    pub context: Option<u64>,
+    pub price: Option<Price>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    pub tls: Option<TlsConfig>,
+    pub proxy: Option<String>,
+    pub connect_timeout: Option<String>,
+    pub read_timeout: Option<String>,
+    /// For `replay`.
+    pub file: Option<String>,
+}
+
+/// Per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    pub input: f64,
+    pub output: f64,
+    pub cached: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    pub ca_file: Option<String>,
+    pub cert_file: Option<String>,
+    pub key_file: Option<String>,
+    #[serde(default)]
+    pub insecure_skip_verify: bool,
+}
+
+/// Who turns texts into vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbedderKind {
+    #[default]
+    Embedded,
+    Openai,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmbedderConfig {
+    #[serde(default)]
+    pub kind: EmbedderKind,
+    pub base_url: Option<String>,
+    pub model: Option<String>,
+    pub api_key_env: Option<String>,
+    pub dimensions: Option<usize>,
+    #[serde(default)]
+    pub input_type: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnowledgeFile {
+    pub paths: Option<Vec<String>>,
+    pub store: Option<String>,
+    pub top_k: Option<usize>,
+    pub chunk: Option<ChunkConfig>,
+    pub index: Option<IndexConfig>,
+}
+
+/// Sizes in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChunkConfig {
+    pub size: usize,
+    pub overlap: usize,
+    pub min: usize,
+}
+
+impl Default for ChunkConfig {
+    fn default() -> Self {
+        Self { size: 1600, overlap: 100, min: 300 }
+    }
+}
+
+/// Which vector index is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexKind {
+    /// None for small tables, `ivf_flat` from 50,000 rows up.
+    #[default]
+    Auto,
+    None,
+    IvfFlat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IndexConfig {
+    pub kind: IndexKind,
+    pub lists: u32,
+}
+
+impl Default for IndexConfig {
+    fn default() -> Self {
+        Self { kind: IndexKind::Auto, lists: 128 }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentFile {
+    pub max_steps: Option<usize>,
+    pub max_nodes: Option<usize>,
+    pub tool_timeout: Option<String>,
+    pub tool_failures: Option<u32>,
+    pub max_time: Option<String>,
+}
+
+/// What speaks at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    Prometheus,
+    Alertmanager,
+    Elasticsearch,
+    Loki,
+    Victorialogs,
+    Kubernetes,
+    Files,
+}
+
+/// One evidence source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceConfig {
+    pub kind: SourceKind,
+    pub url: Option<String>,
+    /// For `files`.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    pub auth: Option<AuthConfig>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    pub tls: Option<TlsConfig>,
+    pub proxy: Option<String>,
+    /// Used for alerts with these labels.
+    #[serde(default)]
+    pub select: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthConfig {
+    pub bearer_env: Option<String>,
+    pub token_file: Option<String>,
+    pub basic: Option<BasicAuth>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BasicAuth {
+    pub user: String,
+    pub password_env: String,
+}
+
+/// One MCP server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpConfig {
+    pub command: Option<String>,
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<String>,
+    pub url: Option<String>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub allow: Vec<String>,
+    #[serde(default)]
+    pub deny: Vec<String>,
+    #[serde(default)]
+    pub provides: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionsFile {
+    pub url: Option<String>,
+}
+
+/// When secrets are taken out of what leaves the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RedactWhen {
+    Always,
+    #[default]
+    Remote,
+    Never,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedactFile {
+    pub enabled: Option<RedactWhen>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServeFile {
+    pub listen: Option<String>,
+}

@@ -1,0 +1,44 @@
+//! The commented file that `oncall config init` writes.
+
+/// Every line is a comment or a default, so that the file changes nothing until somebody edits it.
+pub const TEMPLATE: &str = r#"# oncall.toml: read from the working folder, its parents, or the XDG config folder.
+# Every value below is the default. Each can also be set by a variable: ONCALL_AGENT_MAX_STEPS=20.
+# `oncall config show` prints what is in force and where it came from.
+
+# "none": the embedded rules reasoner alone.
+model = "none"
+
+[embedder]
+kind = "embedded"            # multilingual, in the binary: needs no server and no key
+
+[knowledge]
+# paths = ["docs-kb"]        # folders of runbooks; without any: ./docs-kb, else the runbooks in the binary
+store = "knowledge"          # a folder below the data folder
+top_k = 3                    # passages shown
+chunk = { size = 1600, overlap = 100, min = 300 }    # characters
+index = { kind = "auto", lists = 128 }               # auto | none | ivf_flat
+
+[agent]
+max_steps = 10               # rounds of execute and replan
+max_nodes = 30               # node runs in all
+tool_timeout = "10s"         # deadline of one call
+tool_failures = 3            # failures in a row that close a tool for the run
+max_time = "5m"              # after this the best answer so far is given
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Overrides, layers};
+
+    #[test]
+    fn the_template_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let around = layers::Surroundings { working_dir: dir.path().into(), ..Default::default() };
+        let before = layers::load(&Overrides::default(), &around).unwrap();
+        std::fs::write(dir.path().join("oncall.toml"), super::TEMPLATE).unwrap();
+        let mut after = layers::load(&Overrides::default(), &around).unwrap();
+        after.file = None;
+        after.values = before.values.clone();
+        assert_eq!(after, before);
+    }
+}
