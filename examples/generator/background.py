@@ -7,7 +7,8 @@ from metrics import wave
 class Service:
     """A deployment with what is common to its pods. `digest` is the hash in the name of its replica set."""
 
-    def __init__(self, name, pods, image, digest, since, load, memory="512Mi"):
+    def __init__(self, name, pods, image, digest, since, load, memory="512Mi", namespace="shop"):
+        self.namespace = namespace
         self.name, self.image, self.digest, self.since, self.load, self.memory = name, image, digest, since, load, memory
         self.pods = [f"{name}-{digest}-{suffix}" for suffix in ("4xkqp", "8mz2t", "tq7vd", "lw5cn")[:pods]]
 
@@ -29,7 +30,7 @@ def traffic(metrics, service, failing=0.0, status="502"):
 def containers(metrics, service, cores=0.18, bytes=2.6e8):
     """cAdvisor and kube-state-metrics of a service that neither grows nor restarts."""
     for index, pod in enumerate(service.pods):
-        labels = {"namespace": "shop", "pod": pod, "container": service.name}
+        labels = {"namespace": service.namespace, "pod": pod, "container": service.name}
         level = wave(cores, 0.15, phase=index)
         metrics.counter("container_cpu_usage_seconds", labels, level, "Processor time.", start=5000.0, digits=2, step=30)
         metrics.gauge("container_memory_working_set_bytes", labels, wave(bytes, 0.02, 2400, index), "Working set.", 0.01, 0, step=30)
@@ -37,7 +38,7 @@ def containers(metrics, service, cores=0.18, bytes=2.6e8):
 
 
 def replicas(metrics, service, available=None):
-    labels = {"namespace": "shop", "deployment": service.name}
+    labels = {"namespace": service.namespace, "deployment": service.name}
     count = len(service.pods)
     ready = count if available is None else available
     metrics.gauge("kube_deployment_spec_replicas", labels, count, "Wanted replicas.", digits=0, step=60)

@@ -46,10 +46,10 @@ class Metrics:
             samples.append((t, round(total, digits) if digits else math.floor(total)))
         self._add(name, "counter", name + "_total", labels, samples, help)
 
-    def counter_of(self, name, labels, times, help, start=None):
-        """A counter of events whose sorted times are given."""
+    def counter_of(self, name, labels, times, help, start=None, step=None, since=0.0):
+        """A counter of events whose sorted times are given; it does not exist before `since`."""
         base = self.rng.randrange(20_000, 90_000) if start is None else start
-        samples = [(t, base + bisect.bisect_right(times, t)) for t in self.scrapes(labels)]
+        samples = [(t, base + bisect.bisect_right(times, t)) for t in self.scrapes(labels, step) if t >= since]
         self._add(name, "counter", name + "_total", labels, samples, help)
 
     def histogram_of(self, name, labels, events, help, buckets=BUCKETS):

@@ -82,8 +82,8 @@ def catalog_metrics(metrics, clock):
 def restart_metrics(metrics, clock, labels, pod):
     kills = [clock.at(kill) for kill in KILLS[pod]]
     born = clock.at(STARTS[pod])
-    count = lambda t: sum(start <= t for start, _ in lives(clock, pod)) - 1 if t > born else None
-    metrics.gauge("kube_pod_container_status_restarts_total", labels, count, "Restarts.", digits=0, step=30)
+    again = [start for start, _ in lives(clock, pod)[1:]]
+    metrics.counter_of("kube_pod_container_status_restarts", labels, again, "Restarts.", start=0, step=30, since=born)
     reason = {**labels, "reason": "OOMKilled"}
     metrics.gauge("kube_pod_container_status_last_terminated_reason", reason, lambda t: 1 if t > kills[0] else None, "Why it ended.", digits=0, step=30)
     metrics.gauge("kube_pod_container_resource_limits", {**labels, "resource": "memory", "unit": "byte"},

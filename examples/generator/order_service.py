@@ -138,7 +138,7 @@ def other_metrics(metrics, clock):
             level = lambda t, bump=bump: wave(cores, 0.15)(t) + bump(t)
         metrics.counter("container_cpu_usage_seconds", labels, level, "Processor time.", start=5000.0, digits=2, step=30)
         metrics.gauge("container_memory_working_set_bytes", labels, wave(6.2e8, 0.03), "Working set.", 0.01, 0, step=30)
-        metrics.gauge("kube_pod_container_status_restarts", labels, 0, "Restarts.", digits=0, step=60)
+        metrics.counter("kube_pod_container_status_restarts", labels, 0.0, "Restarts.", start=0, step=60)
     for service, count in (("order-service", 3), *[(s, 1) for s, _ in shops]):
         metrics.gauge("kube_deployment_status_replicas_available", {"deployment": service}, count, "Ready replicas.", digits=0, step=60)
     for node in ("node-a", "node-b", "node-c"):
