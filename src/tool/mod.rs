@@ -1,5 +1,7 @@
 //! Tools: each answers one question, read-only. Built-in ones stand over the sources.
 
+pub mod arguments;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
