@@ -27,6 +27,89 @@ impl Series {
     }
 }
 
+/// Labels that name the service a series is about, the most telling first.
+const SERVICE_LABELS: &[&str] = &[
+    "exported_service",
+    "service",
+    "service_name",
+    "microservice",
+    "destination_workload",
+    "destination_service_name",
+    "app_kubernetes_io_name",
+    "app",
+    "application",
+    "svc",
+    "deployment",
+    "statefulset",
+    "daemonset",
+    "workload",
+    "owner_name",
+    "container",
+    "container_name",
+    "exported_job",
+    "job",
+    "component",
+];
+
+/// Labels that name a place where no service is named.
+const PLACE_LABELS: &[&str] = &["node", "nodename", "host", "hostname", "instance"];
+
+/// Names of those that measure, not of what is measured: they count only when no other label says more.
+const EXPORTERS: &[&str] = &[
+    "kube-state-metrics",
+    "node-exporter",
+    "node_exporter",
+    "cadvisor",
+    "kubelet",
+    "blackbox",
+    "blackbox-exporter",
+    "pushgateway",
+    "otel-collector",
+    "kubernetes-pods",
+    "kubernetes-nodes",
+    "kubernetes-cadvisor",
+    "kubernetes-service-endpoints",
+    "POD",
+    "istio-proxy",
+];
+
+/// The service that a series is about: what its labels name, else the pod's workload, else the node or instance.
+pub fn service_of(labels: &BTreeMap<String, String>) -> Option<String> {
+    let value = |name: &&str| labels.get(*name).map(|value| value.trim()).filter(|value| !value.is_empty());
+    let is_exporter = |name: &&str| EXPORTERS.contains(name);
+    let named = SERVICE_LABELS.iter().filter_map(value).find(|name| !is_exporter(name));
+    if let Some(name) = named {
+        return Some(name.to_owned());
+    }
+    if let Some(pod) = ["exported_pod", "pod", "pod_name"].iter().filter_map(value).next() {
+        return Some(workload_of_pod(pod).to_owned());
+    }
+    if let Some(place) = PLACE_LABELS.iter().filter_map(value).next() {
+        return Some(place.rsplit_once(':').map_or(place, |(host, _)| host).to_owned());
+    }
+    SERVICE_LABELS.iter().filter_map(value).next().map(str::to_owned)
+}
+
+/// The pod's name without what its controllers append: the hash of a replica set and the random suffix of a pod
+/// (both without vowels, so that no word is taken for one), or the ordinal of a stateful set.
+fn workload_of_pod(pod: &str) -> &str {
+    let is_suffix = |part: &str| part.len() == 5 && part.chars().all(is_generated);
+    let is_hash = |part: &str| (6..=10).contains(&part.len()) && part.chars().all(is_generated);
+    match pod.rsplit_once('-') {
+        Some((rest, suffix)) if is_suffix(suffix) => match rest.rsplit_once('-') {
+            Some((name, hash)) if is_hash(hash) => name,
+            _ => rest,
+        },
+        Some((rest, ordinal)) if !ordinal.is_empty() && ordinal.chars().all(|c| c.is_ascii_digit()) => rest,
+        _ => pod,
+    }
+}
+
+/// Whether Kubernetes uses the character in names that it makes (its alphabet also spells hashes in hexadecimal).
+fn is_generated(c: char) -> bool {
+    c.is_ascii_digit() || matches!(c, 'a'..='f') || (c.is_ascii_lowercase() && !matches!(c, 'i' | 'o' | 'u'))
+}
+
 /// The type that the metric's metadata declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -129,4 +212,33 @@ pub struct RankedService {
     pub anomalous: Vec<String>,
     /// Why it stands where it stands, in one sentence.
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(labels: &[(&str, &str)]) -> Option<String> {
+        service_of(&labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_service_is_named_by_the_most_telling_label() {
+        for (labels, want) in [
+            (&[("service", "cart"), ("job", "pods")][..], Some("cart")),
+            (&[("service_name", "cart"), ("pod", "x-1")], Some("cart")),
+            (&[("microservice", "PetSearch_AWS::ECS::Fargate")], Some("PetSearch_AWS::ECS::Fargate")),
+            (&[("job", "cart"), ("instance", "10.0.0.1:8080")], Some("cart")),
+            (&[("container", "cart"), ("pod", "cart-7d9f8b6c5d-x2x4q")], Some("cart")),
+            (&[("service", "kube-state-metrics"), ("job", "kube-state-metrics"), ("deployment", "cart")], Some("cart")),
+            (&[("job", "node-exporter"), ("instance", "worker-3:9100")], Some("worker-3")),
+            (&[("pod", "order-service-7d9f8b6c5d-x2x4q")], Some("order-service")),
+            (&[("pod", "mysql-0")], Some("mysql")),
+            (&[("container", "POD"), ("pod", "fluentd-x2x4q")], Some("fluentd")),
+            (&[("pod", "order-service")], Some("order-service")),
+            (&[("service", " "), ("path", "/x")], None),
+        ] {
+            assert_eq!(service(labels).as_deref(), want, "{labels:?}");
+        }
+    }
 }

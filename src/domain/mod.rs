@@ -28,7 +28,9 @@ pub use diagnosis::{
 pub use evidence::{Evidence, EvidenceKind, Finding};
 pub use lang::Lang;
 pub use log::{Level, LogEvent, LogPattern, LogVolume};
-pub use metric::{ChangePoint, MetricInfo, MetricType, RankedService, Sample, Series, SeriesShape, SeriesSummary};
+pub use metric::{
+    ChangePoint, MetricInfo, MetricType, RankedService, Sample, Series, SeriesShape, SeriesSummary, service_of,
+};
 pub use plan::{Call, Decision, Plan, Step, StepState};
 pub use state::{Invocation, State, Topology};
 pub use status::{Change, ChangeKind, ContainerStatus, KubeEvent, NodeStatus, PodStatus, Rollout, Workload};
