@@ -2,6 +2,8 @@
 //!
 //! Each kind of evidence has one trait here; what comes out are plain domain types in UTC.
 
+pub mod kubernetes;
+
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};

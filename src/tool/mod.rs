@@ -1,6 +1,12 @@
 //! Tools: each answers one question, read-only. Built-in ones stand over the sources.
 
 pub mod arguments;
+pub mod changes;
+pub mod invoker;
+pub mod output_limit;
+pub mod registry;
+pub mod status;
+pub mod time;
 
 use async_trait::async_trait;
 use serde_json::Value;
