@@ -2,6 +2,7 @@
 //!
 //! Each kind of evidence has one trait here; what comes out are plain domain types in UTC.
 
+pub mod incident;
 pub mod kubernetes;
 
 use async_trait::async_trait;
