@@ -28,7 +28,7 @@ impl Series {
 }
 
 /// Labels that name the service a series is about, the most telling first.
-const SERVICE_LABELS: &[&str] = &[
+pub const SERVICE_LABELS: &[&str] = &[
     "exported_service",
     "service",
     "service_name",

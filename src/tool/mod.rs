@@ -1,6 +1,7 @@
 //! Tools: each answers one question, read-only. Built-in ones stand over the sources.
 
 pub mod arguments;
+pub mod metrics;
 pub mod changes;
 pub mod invoker;
 pub mod output_limit;
