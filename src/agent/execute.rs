@@ -1,0 +1,76 @@
+//! Node `execute`: works the next step of the plan by a ReAct loop (Yao et al. 2023): the reasoner thinks and
+//! names calls, they are made at once, what came of them is read, and so on until the step is done.
+
+use tokio_util::sync::CancellationToken;
+
+use super::graph::NodeOutput;
+use super::merge::{Update, record};
+use super::{Crew, Task};
+use crate::domain::{Call, Outcome, State, Step, Usage};
+use crate::event::EventKind;
+use crate::reason::StepMove;
+
+/// Rounds of calls within one step.
+const MAX_TURNS: usize = 6;
+
+pub(super) async fn run(state: &State, task: &Task, crew: &Crew, cancel: &CancellationToken) -> NodeOutput {
+    let Some(step) = state.plan.next_pending().cloned() else { return NodeOutput::edges(Vec::new()) };
+    crew.events.emit(EventKind::StepStarted { step: step.id, question: step.question.clone() });
+    let (worked, usages) = react(state, &step, task, crew, cancel).await;
+    if let Update::Worked { conclusion, .. } = &worked {
+        crew.events.emit(EventKind::StepEnded { step: step.id, conclusion: conclusion.clone() });
+    }
+    let mut updates = vec![worked];
+    updates.extend(usages.into_iter().map(Update::Used));
+    NodeOutput::edges(updates)
+}
+
+/// The loop itself, on a working copy of the state: the graph merges the same calls in the same order afterwards,
+/// so that evidence gets the same numbers.
+async fn react(
+    state: &State,
+    step: &Step,
+    task: &Task,
+    crew: &Crew,
+    cancel: &CancellationToken,
+) -> (Update, Vec<Usage>) {
+    let mut local = state.clone();
+    let mut made: Vec<(Call, Outcome)> = Vec::new();
+    let mut usages = Vec::new();
+    let mut conclusion = String::new();
+    for turn in 0..MAX_TURNS {
+        if cancel.is_cancelled() {
+            break;
+        }
+        let reasoned = match crew.reasoner.work(&local, step, turn).await {
+            Ok(reasoned) => reasoned,
+            Err(error) => {
+                crew.events.emit(EventKind::Warning { message: error.to_string() });
+                break;
+            }
+        };
+        usages.push(reasoned.usage);
+        let calls = match reasoned.value {
+            StepMove::Done { conclusion: text } => {
+                conclusion = text;
+                break;
+            }
+            StepMove::Call { thought, calls } => {
+                if !thought.is_empty() {
+                    crew.events.emit(EventKind::Thought { step: Some(step.id), text: thought });
+                }
+                calls
+            }
+        };
+        let outcomes = crew.invoker.invoke_all(&calls, Some(step.id), cancel).await;
+        for (call, outcome) in calls.into_iter().zip(outcomes) {
+            made.push((call.clone(), outcome.clone()));
+            let known = local.evidence.len();
+            record(&mut local, call, outcome, Some(step.id), &task.zone);
+            for evidence in &local.evidence[known..] {
+                crew.events.emit(EventKind::EvidenceFound { evidence: Box::new(evidence.clone()) });
+            }
+        }
+    }
+    (Update::Worked { step: step.id, calls: made, conclusion }, usages)
+}

@@ -1,0 +1,115 @@
+//! The one place where what nodes return becomes state: findings get their numbers here.
+
+use jiff::tz::TimeZone;
+
+use crate::domain::{
+    Call, Evidence, Finding, Invocation, Outcome, Output, Plan, Served, State, Step, StepState, Usage,
+};
+use crate::reason::words;
+
+/// A change of the state.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Update {
+    /// Calls of the first round, with what came of them.
+    Called(Vec<(Call, Outcome)>),
+    Planned(Plan),
+    /// One step was worked: its calls in order, and its conclusion.
+    Worked {
+        step: u32,
+        calls: Vec<(Call, Outcome)>,
+        conclusion: String,
+    },
+    /// The pending steps are replaced.
+    Revised {
+        pending: Vec<Step>,
+        reason: String,
+    },
+    Used(Usage),
+}
+
+/// Applies one update and returns the evidence that it added.
+pub(super) fn merge(state: &mut State, update: Update, zone: &TimeZone) -> Vec<Evidence> {
+    let known = state.evidence.len();
+    match update {
+        Update::Called(calls) => {
+            for (call, outcome) in calls {
+                record(state, call, outcome, None, zone);
+            }
+        }
+        Update::Planned(plan) => state.plan = plan,
+        Update::Worked { step, calls, conclusion } => work_step(state, step, calls, conclusion, zone),
+        Update::Revised { pending, reason } => {
+            for step in state.plan.steps.iter_mut().filter(|step| step.state == StepState::Pending) {
+                step.state = StepState::Skipped;
+            }
+            state.plan.steps.extend(pending);
+            state.plan.revisions.push(reason);
+        }
+        Update::Used(usage) => add_usage(&mut state.usage, usage),
+    }
+    state.evidence[known..].to_vec()
+}
+
+fn work_step(state: &mut State, id: u32, calls: Vec<(Call, Outcome)>, conclusion: String, zone: &TimeZone) {
+    let failed = !calls.is_empty() && calls.iter().all(|(_, outcome)| matches!(outcome, Outcome::Failure(_)));
+    let mut evidence = Vec::new();
+    for (call, outcome) in calls {
+        evidence.extend(record(state, call, outcome, Some(id), zone));
+    }
+    if let Some(step) = state.plan.steps.iter_mut().find(|step| step.id == id) {
+        step.state = if failed { StepState::Failed } else { StepState::Done };
+        step.conclusion = Some(conclusion);
+        step.evidence = evidence;
+    }
+}
+
+/// Keeps a call with its outcome and numbers its findings; returns their evidence ids.
+pub(super) fn record(
+    state: &mut State,
+    call: Call,
+    outcome: Outcome,
+    step: Option<u32>,
+    zone: &TimeZone,
+) -> Vec<String> {
+    let ids = match &outcome {
+        Outcome::Output(output) => {
+            output.findings.iter().map(|finding| number(state, &call, output, finding, zone)).collect()
+        }
+        Outcome::Failure(_) => Vec::new(),
+    };
+    state.invocations.push(Invocation { call, outcome, step, evidence: ids.clone() });
+    ids
+}
+
+/// The id of the evidence for a finding: the one it has already, or the next number.
+fn number(state: &mut State, call: &Call, output: &Output, finding: &Finding, zone: &TimeZone) -> String {
+    if let Some(known) = state.evidence.iter().find(|evidence| &evidence.data == finding) {
+        return known.id.clone();
+    }
+    if let Finding::Hit(hit) = finding {
+        state.hits.push(hit.clone());
+    }
+    let id = format!("E{}", state.evidence.len() + 1);
+    state.evidence.push(Evidence {
+        id: id.clone(),
+        kind: words::evidence_kind(finding),
+        source: format!("{} {}", output.source, words::call(call)),
+        window: output.window,
+        summary: words::summarize(finding, state.facts.lang, zone),
+        data: finding.clone(),
+        stale_seconds: match output.served {
+            Served::Live => None,
+            Served::Stale { age_seconds } => Some(age_seconds),
+        },
+    });
+    id
+}
+
+fn add_usage(total: &mut Usage, more: Usage) {
+    total.input_tokens += more.input_tokens;
+    total.output_tokens += more.output_tokens;
+    total.calls += more.calls;
+    if let Some(cost) = more.cost {
+        total.cost = Some(total.cost.unwrap_or(0.0) + cost);
+    }
+}

@@ -1,0 +1,155 @@
+//! Node `respond`: conclusion and state become the document, with the source strip and how the run ended.
+
+use std::collections::BTreeMap;
+
+use super::graph::Stop;
+use super::{Crew, Task};
+use crate::domain::diagnosis::DIAGNOSIS_SCHEMA;
+use crate::domain::text::clean;
+use crate::domain::{
+    Diagnosis, FailureKind, Finding, Hit, Invocation, Lang, Outcome, Reference, RunStatus, Served, SourceReport,
+    SourceStatus, State,
+};
+use crate::reason::{Conclusion, Reasoned};
+
+const EXCERPT_CHARS: usize = 400;
+
+pub(super) fn run(
+    task: &Task,
+    crew: &Crew,
+    state: State,
+    reasoned: Reasoned<Conclusion>,
+    stop: Option<Stop>,
+) -> Diagnosis {
+    let Conclusion { summary, root_cause, hypotheses, next_steps, mut unchecked } = reasoned.value;
+    let lang = state.facts.lang;
+    let tools_failing = !state.closed_tools.is_empty() && root_cause.is_none();
+    let (status, status_reason) = ending(stop, tools_failing, lang);
+    unchecked.extend(closed_tools_note(&state.closed_tools, lang));
+    Diagnosis {
+        schema: DIAGNOSIS_SCHEMA.into(),
+        session_id: task.session_id.clone(),
+        status,
+        status_reason,
+        reasoner: crew.reasoner.name().into(),
+        model: crew.reasoner.model().map(str::to_string),
+        summary,
+        root_cause,
+        hypotheses,
+        next_steps,
+        references: state.hits.iter().enumerate().map(|(i, hit)| reference(i + 1, hit)).collect(),
+        sources: source_strip(&state.invocations, &task.absent_sources, lang),
+        unchecked,
+        alert: state.alerts[0].clone(),
+        related_alerts: state.alerts[1..].to_vec(),
+        facts: state.facts,
+        evidence: state.evidence,
+        plan: state.plan,
+        usage: state.usage,
+        timings: Vec::new(),
+    }
+}
+
+fn reference(n: usize, hit: &Hit) -> Reference {
+    Reference {
+        n,
+        title: hit.title.clone(),
+        source: hit.source.clone(),
+        heading: hit.headings.join(" > "),
+        excerpt: clean(&hit.content, EXCERPT_CHARS),
+    }
+}
+
+fn ending(stop: Option<Stop>, tools_failing: bool, lang: Lang) -> (RunStatus, Option<String>) {
+    let incomplete = |en: &str, zh: &str| (RunStatus::Incomplete, Some(lang.pick(en, zh).to_string()));
+    match stop {
+        Some(Stop::Cancelled) => {
+            (RunStatus::Cancelled, Some(lang.pick("interrupted by the user", "已被用户中断").to_string()))
+        }
+        _ if tools_failing => incomplete("tool layer failing, a human is needed", "工具层异常，请人工介入"),
+        Some(Stop::Time) => incomplete("the time budget is used up", "时间预算已用完"),
+        Some(Stop::Steps) => {
+            incomplete("the limit of rounds (agent.max_steps) was hit", "已达到轮数上限 (agent.max_steps)")
+        }
+        Some(Stop::Nodes) => {
+            incomplete("the limit of node runs (agent.max_nodes) was hit", "已达到节点运行次数上限 (agent.max_nodes)")
+        }
+        // A loop only means that another round would have brought nothing.
+        Some(Stop::Loop) | None => (RunStatus::Complete, None),
+    }
+}
+
+fn closed_tools_note(closed: &[String], lang: Lang) -> Option<String> {
+    (!closed.is_empty()).then(|| {
+        let names = closed.join(", ");
+        lang.pick(format!("closed after repeated failures: {names}"), format!("因连续失败而停用：{names}"))
+    })
+}
+
+/// One entry per source: the worst of its answers, with the reason. A source that answered at least once with
+/// something is not empty because another question found nothing.
+fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang) -> Vec<SourceReport> {
+    let mut strip: BTreeMap<String, (SourceStatus, String, usize)> = BTreeMap::new();
+    for invocation in invocations {
+        let (name, status, detail) = answered(invocation, lang);
+        let entry = strip.entry(name).or_insert((SourceStatus::Empty, String::new(), 0));
+        entry.2 += 1;
+        if badness(status) > badness(entry.0) {
+            (entry.0, entry.1) = (status, detail);
+        }
+    }
+    let mut reports: Vec<SourceReport> = strip
+        .into_iter()
+        .map(|(name, (status, detail, asked))| SourceReport {
+            name,
+            status,
+            detail: match (detail.is_empty(), asked) {
+                (false, _) => detail,
+                (true, 1) => lang.pick("1 question", "1 次查询").into(),
+                (true, n) => lang.pick(format!("{n} questions"), format!("{n} 次查询")),
+            },
+        })
+        .collect();
+    reports.extend(absent.iter().cloned());
+    reports
+}
+
+/// Empty first, so that any better answer replaces it; failures weigh most.
+fn badness(status: SourceStatus) -> u8 {
+    match status {
+        SourceStatus::Empty => 0,
+        SourceStatus::Ok => 1,
+        SourceStatus::Truncated => 2,
+        SourceStatus::Stale => 3,
+        SourceStatus::Timeout => 4,
+        SourceStatus::Error => 5,
+        SourceStatus::Unauthorized => 6,
+    }
+}
+
+fn answered(invocation: &Invocation, lang: Lang) -> (String, SourceStatus, String) {
+    match &invocation.outcome {
+        Outcome::Output(output) => {
+            let nothing = output.findings.iter().all(|finding| matches!(finding, Finding::Nothing { .. }));
+            let (status, detail) = match output.served {
+                Served::Stale { age_seconds } => (
+                    SourceStatus::Stale,
+                    lang.pick(format!("{age_seconds} s old"), format!("{age_seconds} 秒前的结果")),
+                ),
+                Served::Live if output.truncated => (SourceStatus::Truncated, output.notes.join("; ")),
+                Served::Live if nothing => (SourceStatus::Empty, String::new()),
+                Served::Live => (SourceStatus::Ok, String::new()),
+            };
+            (output.source.clone(), status, detail)
+        }
+        Outcome::Failure(failure) => {
+            let status = match failure.kind {
+                FailureKind::Timeout => SourceStatus::Timeout,
+                FailureKind::Unauthorized => SourceStatus::Unauthorized,
+                _ => SourceStatus::Error,
+            };
+            let name = failure.source.clone().unwrap_or_else(|| invocation.call.tool.clone());
+            (name, status, failure.message.clone())
+        }
+    }
+}

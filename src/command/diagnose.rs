@@ -1,0 +1,191 @@
+//! `oncall diagnose`: an alert and the evidence around it become a diagnosis.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tokio_util::sync::CancellationToken;
+
+use super::world::{self, World};
+use super::{BadInput, Context, Exit, Style, Unreachable, Verbosity, bad_input};
+use crate::agent::{self, Bounds, Crew, Task};
+use crate::alert::{self, AlertBatch};
+use crate::domain::{Alert, AlertStatus, Diagnosis, Lang, RunStatus};
+use crate::event::EventSink;
+use crate::reason::rules::Rules;
+use crate::source::incident::Incident;
+use crate::tool::invoker::{Invoker, InvokerSettings};
+use crate::ui::{JsonRenderer, PlainRenderer, Progress, Renderer};
+
+/// Calls under way at once.
+const CONCURRENT_CALLS: usize = 8;
+const CALL_ATTEMPTS: u32 = 3;
+
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// The alert: a file, - for standard input, or a URL
+    #[arg(long, value_name = "FILE|-|URL", required_unless_present = "incident")]
+    alert: Option<String>,
+    /// A folder that holds an alert and the evidence around it
+    #[arg(long, value_name = "DIR")]
+    incident: Option<PathBuf>,
+    /// Diagnose the N-th alert of the payload alone (counted from 1, as `oncall alert show` lists them)
+    #[arg(long, value_name = "N")]
+    select: Option<NonZeroUsize>,
+    /// With --json: print every event as a JSON line, as it happens; the last one holds the diagnosis
+    #[arg(long)]
+    events: bool,
+}
+
+pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> {
+    if args.events && !context.is_json() {
+        return Err(BadInput("--events goes with --json".into()).into());
+    }
+    let incident = open_incident(&args)?;
+    let batch = read_batch(&args, incident.as_ref()).await?;
+    let alerts = choose(&batch, args.select, context)?;
+    let zone = incident.as_ref().map_or_else(TimeZone::system, |incident| incident.zone.clone());
+    let now = incident.as_ref().map_or_else(Timestamp::now, |incident| incident.now);
+    let lang = context.lang.unwrap_or_else(|| Lang::of(&alerts[0].text()));
+
+    let cancel = CancellationToken::new();
+    let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
+    let facts = crate::reason::facts::analyze(&alerts, now);
+    let world = world::build(incident.as_ref(), &facts, &zone, lang, context).await?;
+    let diagnosis = diagnose(alerts, now, zone, world, &args, context, cancel, lang).await;
+    interrupts.abort();
+    Ok(exit_of(&diagnosis?))
+}
+
+fn exit_of(diagnosis: &Diagnosis) -> Exit {
+    match diagnosis.status {
+        RunStatus::Complete => Exit::Success,
+        RunStatus::Incomplete => Exit::Incomplete,
+        RunStatus::Cancelled => Exit::Interrupted,
+    }
+}
+
+/// Ctrl-C once ends with the best so far; twice leaves at once.
+async fn watch_interrupts(cancel: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        cancel.cancel();
+    }
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(i32::from(Exit::Interrupted.code()));
+    }
+}
+
+/// `--incident`, or the alert's own folder when it holds an `incident.toml`.
+fn open_incident(args: &DiagnoseArgs) -> anyhow::Result<Option<Incident>> {
+    let own_folder = || {
+        let folder = Path::new(args.alert.as_deref()?).parent()?;
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        folder.join("incident.toml").is_file().then(|| folder.to_path_buf())
+    };
+    let Some(dir) = args.incident.clone().or_else(own_folder) else { return Ok(None) };
+    Incident::open(&dir).map(Some).map_err(bad_input)
+}
+
+/// The payload: `--alert`, else the incident's own.
+async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow::Result<AlertBatch> {
+    let place = match (&args.alert, incident) {
+        (Some(place), _) => place.clone(),
+        (None, Some(incident)) => incident.alert_path.display().to_string(),
+        (None, None) => return Err(BadInput("no alert: give --alert or --incident".into()).into()),
+    };
+    super::alert::read(&place).await
+}
+
+/// The alerts to diagnose together: the one selected alone, else the largest group of one root, firing ones first.
+fn choose(batch: &AlertBatch, select: Option<NonZeroUsize>, context: &Context) -> anyhow::Result<Vec<Alert>> {
+    let count = batch.alerts.len();
+    if let Some(n) = select {
+        let alert = batch.alerts.get(n.get() - 1);
+        let alert = alert.ok_or_else(|| BadInput(format!("--select {n}: the payload holds {count} alerts")))?;
+        return Ok(vec![alert.clone()]);
+    }
+    let groups = alert::groups(&batch.alerts);
+    let Some(first) = groups.first() else {
+        return Err(BadInput("the payload holds no alert: nothing is firing".into()).into());
+    };
+    if groups.len() > 1 {
+        let others = groups.len() - 1;
+        context.note(&context.lang.unwrap_or_default().pick(
+            format!("{count} alerts of {} roots; diagnosing the first, {others} left (--select N picks one)", groups.len()),
+            format!("共 {count} 条告警，{} 个根源；先诊断第一个，另有 {others} 个（用 --select N 选择）", groups.len()),
+        ));
+    }
+    let alerts: Vec<Alert> = first.iter().map(|&i| batch.alerts[i].clone()).collect();
+    if alerts.iter().all(|alert| alert.status == AlertStatus::Resolved) {
+        context.note(context.lang.unwrap_or_default().pick("the alert is resolved already", "该告警已恢复"));
+    }
+    Ok(alerts)
+}
+
+#[allow(clippy::too_many_arguments)]
+async fn diagnose(
+    alerts: Vec<Alert>,
+    now: Timestamp,
+    zone: TimeZone,
+    world: World,
+    args: &DiagnoseArgs,
+    context: &Context,
+    cancel: CancellationToken,
+    lang: Lang,
+) -> anyhow::Result<Diagnosis> {
+    let agent = &context.config.agent;
+    let (events, mut received) = EventSink::channel();
+    let settings = InvokerSettings {
+        deadline: agent.tool_timeout,
+        attempts: CALL_ATTEMPTS,
+        failures_to_close: agent.tool_failures,
+        concurrency: CONCURRENT_CALLS,
+    };
+    let crew = Crew {
+        reasoner: Arc::new(Rules::new(zone.clone())),
+        invoker: Arc::new(Invoker::new(world.registry, settings, events.clone())),
+        events,
+        cancel,
+        bounds: Bounds { max_steps: agent.max_steps, max_nodes: agent.max_nodes, max_time: agent.max_time },
+    };
+    let task = Task {
+        session_id: uuid::Uuid::now_v7().to_string(),
+        alerts,
+        now,
+        zone: zone.clone(),
+        lang: context.lang,
+        topology: world.topology,
+        absent_sources: world.absent,
+    };
+    let mut renderer = renderer(args, context, lang, zone);
+    let run = tokio::spawn(agent::run(task, crew));
+    while let Some(event) = received.recv().await {
+        renderer.event(&event)?;
+    }
+    let diagnosis = run.await?;
+    renderer.finish(&diagnosis)?;
+    Ok(diagnosis)
+}
+
+fn renderer(args: &DiagnoseArgs, context: &Context, lang: Lang, zone: TimeZone) -> Box<dyn Renderer> {
+    if context.is_json() {
+        let out = io::stdout();
+        return if args.events { Box::new(JsonRenderer::events(out)) } else { Box::new(JsonRenderer::document(out)) };
+    }
+    let progress = match (context.verbosity, context.stderr) {
+        (Verbosity::Quiet, _) => Progress::Silent,
+        (_, Style::Colored) => Progress::Spinner,
+        (_, Style::Plain) => Progress::Lines,
+    };
+    let columns = (context.stdout == Style::Colored).then(|| context.columns());
+    Box::new(PlainRenderer::new(io::stdout(), io::stderr(), progress, lang, zone, columns))
+}
+
+/// For a URL that answers nothing usable.
+pub(super) fn unreachable(place: &str, error: impl std::fmt::Display) -> anyhow::Error {
+    Unreachable(format!("cannot fetch {place}: {error}")).into()
+}
