@@ -1,9 +1,9 @@
 //! Tools: each answers one question, read-only. Built-in ones stand over the sources.
 
 pub mod arguments;
-pub mod metrics;
 pub mod changes;
 pub mod invoker;
+pub mod metrics;
 pub mod output_limit;
 pub mod registry;
 pub mod status;
