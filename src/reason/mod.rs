@@ -1,5 +1,9 @@
 //! Who plans and concludes: the [`Reasoner`] seam, the embedded `rules` reasoner, and the model-driven one.
 
+pub mod facts;
+pub mod rules;
+pub mod words;
+
 use async_trait::async_trait;
 
 use crate::domain::{Call, Decision, Hypothesis, NextStep, Plan, RootCause, State, Step, Usage};
