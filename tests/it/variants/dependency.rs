@@ -218,7 +218,7 @@ fn dns_resolver_hosts() -> World {
         .service(Service::new("device-hub", Stack::Spring).failing([(-26.3, 0.0), (-24.5, 0.6)], "500"))
         .host(Host::machine("hub-1"))
         .host(Host::machine("hub-2"))
-        .gauge(r#"node_network_receive_errs_total{instance="hub-1"}"#, 0.0)
+        .counter(r#"node_network_receive_errs_total{instance="hub-1",device="eth0"}"#, 0.0)
         .says("device-hub", "error", (-26.3, 0.0), 13.0, "push {n} failed: java.net.UnknownHostException: timeseries.internal.example: Name or service not known")
         .says("device-hub", "warn", (-26.0, 0.0), 3.0, "Failed to resolve 'mqtt.internal.example' [A(1)] after 4 queries")
         .says("portal", "error", (-26.0, 0.0), 6.0, "HTTPConnectionPool(host='device-hub', port=8080): Max retries exceeded with url: /d/{n} (Caused by ResponseError('too many 500 error responses'))")

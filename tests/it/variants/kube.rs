@@ -76,11 +76,6 @@ impl World {
         self
     }
 
-    pub fn nodes(mut self, names: &[&'static str]) -> World {
-        self.objects.nodes = names.to_vec();
-        self
-    }
-
     pub fn node_condition(mut self, condition: NodeCondition) -> World {
         self.objects.conditions.push(condition);
         self

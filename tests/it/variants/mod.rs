@@ -10,7 +10,12 @@ pub mod dependency;
 pub mod format;
 pub mod host;
 pub mod kube;
+pub mod kubernetes;
+pub mod resources;
 pub mod service;
+pub mod storage;
+pub mod traffic;
+pub mod unknown;
 pub mod world;
 
 use std::io;
@@ -42,6 +47,14 @@ impl Variant {
 
 /// All of them, by family.
 pub fn variants() -> Vec<Variant> {
-    let families = [database::variants(), dependency::variants()];
+    let families = [
+        database::variants(),
+        dependency::variants(),
+        resources::variants(),
+        storage::variants(),
+        kubernetes::variants(),
+        traffic::variants(),
+        unknown::variants(),
+    ];
     families.into_iter().flatten().collect()
 }
