@@ -19,6 +19,8 @@ pub struct Host {
     /// Share of time in which the disk is at work, and mean seconds of a write.
     io: Curve,
     write_seconds: Curve,
+    /// Minute since which its exporter is silent.
+    end: f64,
 }
 
 impl Host {
@@ -33,6 +35,7 @@ impl Host {
             disks: Vec::new(),
             io: 0.06.into(),
             write_seconds: 0.0012.into(),
+            end: f64::INFINITY,
         }
     }
 
@@ -66,7 +69,18 @@ impl Host {
         self
     }
 
+    pub fn silent(mut self, minute: f64) -> Host {
+        self.end = minute;
+        self
+    }
+
     pub fn generate(&self, world: &mut World) {
+        world.end = self.end;
+        self.series(world);
+        world.end = f64::INFINITY;
+    }
+
+    fn series(&self, world: &mut World) {
         let me = format!(r#"{}="{}""#, self.label, self.name);
         let gibi = 1024.0 * 1024.0 * 1024.0;
         let cores = self.cores;

@@ -16,14 +16,16 @@ pub enum State {
     CrashLoop { reason: &'static str, exit: i64, restarts: i64, at: f64 },
     /// Ended `restarts` times, the last time at `at`; runs now.
     Restarted { reason: &'static str, exit: i64, restarts: i64, at: f64 },
-    /// Waits before its first start: `ImagePullBackOff`, `CreateContainerConfigError`…
-    Waiting { reason: &'static str, message: &'static str },
-    /// No node takes it.
-    Pending { message: &'static str },
+    /// Made at `at`, waits before its first start: `ImagePullBackOff`, `CreateContainerConfigError`…
+    Waiting { reason: &'static str, message: &'static str, at: f64 },
+    /// Made at `at`; no node takes it.
+    Pending { message: &'static str, at: f64 },
     /// Runs, and fails its readiness probe since `at`.
     Unready { restarts: i64, at: f64 },
     /// Its node is gone since `at`.
     Lost { at: f64 },
+    /// Scaled away: there is no such pod, and the deployment does not want it.
+    Gone,
     /// Evicted by its node at `at`.
     Evicted { message: &'static str, at: f64 },
 }
@@ -60,7 +62,7 @@ impl Default for Objects {
     }
 }
 
-/// An event: kind and name of the object (`$service` is its first pod), level, reason, message, first, last, count.
+/// An event: kind and name of the object (`$service` is its first pod, `$service.2` its third), level, reason, message, first, last, count.
 pub struct Event {
     pub on: (&'static str, &'static str),
     pub level: &'static str,
@@ -82,7 +84,7 @@ impl World {
     }
 
     pub fn event(mut self, event: Event) -> World {
-        let name = event.on.1.strip_prefix('$').map_or(event.on.1.to_string(), |service| self.first_pod(service));
+        let name = event.on.1.strip_prefix('$').map_or(event.on.1.to_string(), |service| self.pod_name(service));
         let first = self.time(event.span.0).to_string();
         self.objects.events.push(json!({
             "apiVersion": "v1", "kind": "Event",
@@ -94,9 +96,12 @@ impl World {
         self
     }
 
-    fn first_pod(&self, service: &str) -> String {
+    /// `name` is the first pod of a service, `name.2` its third.
+    fn pod_name(&self, name: &str) -> String {
+        let (service, index) = name.split_once('.').unwrap_or((name, "0"));
         let known = self.services.iter().find(|known| known.name == service);
-        known.map_or(service.to_string(), |service| service.pods()[0].clone())
+        let pods = known.map(Service::pods).unwrap_or_default();
+        index.parse().ok().and_then(|index: usize| pods.get(index).cloned()).unwrap_or_else(|| name.to_string())
     }
 }
 
@@ -108,8 +113,10 @@ impl Objects {
         fs::create_dir_all(dir.join("status"))?;
         let list = |items: Vec<Value>| json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
         let services = &world.services;
-        let pods =
-            services.iter().flat_map(|service| (0..service.replicas).map(|index| self.pod(world, service, index)));
+        let pods = services.iter().flat_map(|service| {
+            let here = (0..service.replicas).filter(|index| !matches!(self.state(service, *index), Some(State::Gone)));
+            here.map(|index| self.pod(world, service, index))
+        });
         fs::write(dir.join("status/pods.json"), list(pods.collect()))?;
         fs::write(
             dir.join("status/deployments.json"),
@@ -148,50 +155,32 @@ impl Objects {
         let name = &service.pods()[index];
         let image = format!("registry.example/{}:{}", service.name, service.version);
         let at = |minute: f64| world.time(minute).to_string();
-        let born = at(self.born(service));
-        let node =
-            service.nodes.get(index).copied().unwrap_or(self.nodes[(index + service.name.len()) % self.nodes.len()]);
+        let state = self.state(service, index);
+        let born = at(match state {
+            Some(State::Waiting { at, .. } | State::Pending { at, .. }) => at,
+            _ => self.born(service),
+        });
         let mut status = json!({"name": service.name, "image": image, "ready": true, "started": true, "restartCount": 0,
             "state": {"running": {"startedAt": born}}, "lastState": {}});
-        let mut condition = json!({"type": "Ready", "status": "True", "lastTransitionTime": born});
-        let (mut phase, mut scheduled) = (json!({"phase": "Running"}), true);
-        let state = self.state(service, index);
         if let Some(state) = state {
             container_state(&mut status, &at, name, state);
-            let since = match state {
-                State::CrashLoop { at, .. }
-                | State::Unready { at, .. }
-                | State::Lost { at }
-                | State::Evicted { at, .. } => at,
-                _ => self.born(service),
-            };
-            if !matches!(state, State::Restarted { .. }) {
-                condition = json!({"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": at(since),
-                    "message": format!("containers with unready status: [{}]", service.name)});
-            }
-            match state {
-                State::Lost { .. } => phase["reason"] = json!("NodeLost"),
-                State::Evicted { message, .. } => {
-                    phase = json!({"phase": "Failed", "reason": "Evicted", "message": message})
-                }
-                State::Waiting { .. } => phase["phase"] = json!("Pending"),
-                State::Pending { message } => {
-                    phase["phase"] = json!("Pending");
-                    condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message, "lastTransitionTime": born});
-                    scheduled = false;
-                }
-                _ => {}
-            }
         }
-        phase["conditions"] = json!([condition]);
-        phase["startTime"] = json!(born);
+        let mut pod_status = match state {
+            Some(State::Lost { .. }) => json!({"phase": "Running", "reason": "NodeLost"}),
+            Some(State::Evicted { message, .. }) => json!({"phase": "Failed", "reason": "Evicted", "message": message}),
+            Some(State::Waiting { .. } | State::Pending { .. }) => json!({"phase": "Pending"}),
+            _ => json!({"phase": "Running"}),
+        };
+        pod_status["conditions"] = json!([condition(service, &at, state, &born)]);
+        pod_status["startTime"] = json!(born);
         let mut spec = json!({"containers": [{"name": service.name, "image": image, "resources": {"limits": {
             "cpu": format!("{}m", service.core_limit * 1000.0), "memory": format!("{}Mi", service.memory_limit)}}}]});
-        if scheduled {
-            phase["containerStatuses"] = json!([status]);
-            spec["nodeName"] = json!(node);
+        if !matches!(state, Some(State::Pending { .. })) {
+            pod_status["containerStatuses"] = json!([status]);
+            let spread = self.nodes[(index + service.name.len()) % self.nodes.len()];
+            spec["nodeName"] = json!(service.nodes.get(index).copied().unwrap_or(spread));
         }
-        json!({"apiVersion": "v1", "kind": "Pod", "spec": spec, "status": phase, "metadata": {"name": name, "namespace": self.namespace,
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": spec, "status": pod_status, "metadata": {"name": name, "namespace": self.namespace,
             "creationTimestamp": born, "labels": {"app": service.name}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
                 "controller": true, "name": format!("{}-{}", service.name, service.digest(service.version))}]}})
     }
@@ -201,8 +190,12 @@ impl Objects {
         (0..service.replicas).filter(well).count()
     }
 
+    fn wanted(&self, service: &Service) -> usize {
+        (0..service.replicas).filter(|index| !matches!(self.state(service, *index), Some(State::Gone))).count()
+    }
+
     fn deployment(&self, world: &World, service: &Service) -> Value {
-        let (ready, wanted) = (self.ready(service), service.replicas);
+        let (ready, wanted) = (self.ready(service), self.wanted(service));
         let since = world.time(self.born(service)).to_string();
         let available = if ready < wanted {
             json!({"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": "Deployment does not have minimum availability.", "lastTransitionTime": since})
@@ -230,7 +223,7 @@ impl Objects {
         let (ready, born) = (self.ready(service), self.born(service));
         let before = self.rollouts.iter().rev().find(|(name, ..)| *name == service.name).map(|(_, _, version)| version);
         let mut sets =
-            vec![set(service.version, service.replicas, ready, born, if before.is_some() { "19" } else { "18" })];
+            vec![set(service.version, self.wanted(service), ready, born, if before.is_some() { "19" } else { "18" })];
         sets.extend(before.map(|version| set(version, 0, 0, -9000.0, "18")));
         sets
     }
@@ -253,6 +246,28 @@ impl Objects {
     }
 }
 
+/// The one condition of a pod that tells most.
+fn condition(service: &Service, at: &impl Fn(f64) -> String, state: Option<State>, born: &str) -> Value {
+    let since = match state {
+        None | Some(State::Restarted { .. } | State::Gone) => {
+            return json!({"type": "Ready", "status": "True", "lastTransitionTime": born});
+        }
+        Some(State::Pending { message, at: made }) => {
+            return json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+                "lastTransitionTime": at(made)});
+        }
+        Some(
+            State::CrashLoop { at, .. }
+            | State::Unready { at, .. }
+            | State::Waiting { at, .. }
+            | State::Lost { at }
+            | State::Evicted { at, .. },
+        ) => at,
+    };
+    json!({"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": at(since),
+        "message": format!("containers with unready status: [{}]", service.name)})
+}
+
 fn container_state(status: &mut Value, at: &impl Fn(f64) -> String, pod: &str, state: State) {
     match state {
         State::CrashLoop { reason, exit, restarts, at: minute } => {
@@ -265,13 +280,20 @@ fn container_state(status: &mut Value, at: &impl Fn(f64) -> String, pod: &str, s
             status["lastState"] = json!({"terminated": {"reason": reason, "exitCode": exit, "startedAt": at(minute - 9.0), "finishedAt": at(minute)}});
             status["restartCount"] = json!(restarts);
         }
-        State::Waiting { reason, message } => {
+        State::Waiting { reason, message, .. } => {
             status["state"] = json!({"waiting": {"reason": reason, "message": message}});
             (status["ready"], status["started"]) = (json!(false), json!(false));
         }
-        State::Unready { restarts, .. } => (status["ready"], status["restartCount"]) = (json!(false), json!(restarts)),
+        State::Unready { restarts, at: minute } => {
+            (status["ready"], status["restartCount"]) = (json!(false), json!(restarts));
+            if restarts > 0 {
+                status["state"] = json!({"running": {"startedAt": at(minute + 0.1)}});
+                status["lastState"] =
+                    json!({"terminated": {"reason": "Error", "exitCode": 143, "finishedAt": at(minute)}});
+            }
+        }
         State::Lost { .. } => status["ready"] = json!(false),
-        State::Pending { .. } => {}
+        State::Pending { .. } | State::Gone => {}
         State::Evicted { message, at: minute } => {
             status["state"] = json!({"terminated": {"reason": "Error", "exitCode": 137, "finishedAt": at(minute), "message": message}});
             status["ready"] = json!(false);

@@ -3,6 +3,7 @@
 use super::Variant;
 use super::alert::{Alert, Shape};
 use super::format::Format;
+use super::host::Host;
 use super::kube::{Event, State};
 use super::service::{Service, Stack};
 use super::world::World;
@@ -223,11 +224,11 @@ fn pull_not_found() -> World {
     World::new("2026-08-12T09:33:00+02:00", "Europe/Amsterdam")
         .calls("bi", &["insights"])
         .service(Service::new("bi", Stack::Go).failing([(-13.0, 0.0), (-12.0, 0.05)], "503"))
-        .service(Service::new("insights", Stack::Python).version("2026.08.12").load(0.0).chatter_rate(0.0).ready([(-14.0, 2.0), (-13.5, 0.0)]).memory(0.0, 512.0).cores(0.0, 1.0))
+        .service(Service::new("insights", Stack::Python).version("2026.08.12").gone(0, -75.0).gone(1, -75.0).ready([(-14.0, 2.0), (-13.5, 0.0)]))
         .service(Service::new("loader", Stack::Rust))
         .rollout(-14.0, "insights", "2026.08.05", "insights 2026.08.05 -> 2026.08.12")
-        .pod("insights", 0, State::Waiting { reason: "ImagePullBackOff", message: "Back-off pulling image \"registry.example/insights:2026.08.12\"" })
-        .pod("insights", 1, State::Waiting { reason: "ErrImagePull", message: "rpc error: code = NotFound desc = failed to pull and unpack image \"registry.example/insights:2026.08.12\": not found" })
+        .pod("insights", 0, State::Waiting { reason: "ImagePullBackOff", message: "Back-off pulling image \"registry.example/insights:2026.08.12\"", at: -13.9 })
+        .pod("insights", 1, State::Waiting { reason: "ErrImagePull", message: "rpc error: code = NotFound desc = failed to pull and unpack image \"registry.example/insights:2026.08.12\": not found", at: -13.9 })
         .event(Event { on: ("Pod", "$insights"), level: "Warning", reason: "Failed", message: "Failed to pull image \"registry.example/insights:2026.08.12\": rpc error: code = NotFound desc = failed to resolve reference: manifest unknown", span: (-13.8, -0.8), count: 6 })
         .event(Event { on: ("Pod", "$insights"), level: "Normal", reason: "BackOff", message: "Back-off pulling image \"registry.example/insights:2026.08.12\"", span: (-13.0, -0.2), count: 52 })
         .says("bi", "error", (-13.0, 0.0), 3.0, "no endpoints available for service \"insights\"")
@@ -242,11 +243,11 @@ fn pull_unauthorized_zh() -> World {
         .namespace("ai")
         .calls("studio", &["vision"])
         .service(Service::new("studio", Stack::Spring).failing([(-17.0, 0.0), (-16.0, 0.2)], "503").chatter(&["作品 {n} 保存"]))
-        .service(Service::new("vision", Stack::Python).version("v9").load([(-18.0, 6.0), (-17.0, 2.0)]).ready([(-17.5, 2.0), (-17.0, 0.0)]).chatter_rate([(-18.0, 8.0), (-17.5, 0.0)]))
+        .service(Service::new("vision", Stack::Python).version("v9").load(6.0).gone(0, -17.5).gone(1, -17.3).ready([(-17.5, 2.0), (-17.0, 0.0)]).chatter_rate([(-18.0, 8.0), (-17.5, 0.0)]))
         .service(Service::new("billing", Stack::Go))
         .change(-18.0, "vision", "scale", "vision：节点维护，副本迁移到新节点")
-        .pod("vision", 0, State::Waiting { reason: "ImagePullBackOff", message: "Back-off pulling image \"registry.example/vision:v9\"" })
-        .pod("vision", 1, State::Waiting { reason: "ImagePullBackOff", message: "Back-off pulling image \"registry.example/vision:v9\"" })
+        .pod("vision", 0, State::Waiting { reason: "ImagePullBackOff", message: "Back-off pulling image \"registry.example/vision:v9\"", at: -17.4 })
+        .pod("vision", 1, State::Waiting { reason: "ImagePullBackOff", message: "Back-off pulling image \"registry.example/vision:v9\"", at: -17.4 })
         .event(Event { on: ("Pod", "$vision"), level: "Warning", reason: "Failed", message: "Failed to pull image \"registry.example/vision:v9\": failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized", span: (-17.2, -0.7), count: 8 })
         .event(Event { on: ("Pod", "$vision"), level: "Warning", reason: "FailedToRetrieveImagePullSecret", message: "Unable to retrieve some image pull secrets (harbor-pull); attempting to pull the image may not succeed.", span: (-17.2, -0.7), count: 81 })
         .says("studio", "error", (-17.0, 0.0), 5.0, "识图失败: vision 无可用实例")
@@ -318,12 +319,12 @@ fn unschedulable_cpu() -> World {
     World::new("2026-07-25T17:17:00Z", "UTC")
         .calls("studio", &["encoder"])
         .service(Service::new("studio", Stack::Go).failing([(-10.0, 0.0), (-8.0, 0.04)], "503"))
-        .service(Service::new("encoder", Stack::Rust).replicas(4).cores(5.6, 6.0).ready([(-19.0, 4.0), (-18.5, 2.0)]))
+        .service(Service::new("encoder", Stack::Rust).replicas(4).gone(2, -75.0).gone(3, -75.0).cores(5.6, 6.0).ready([(-19.0, 4.0), (-18.5, 2.0)]))
         .service(Service::new("drafts", Stack::Node))
-        .pod("encoder", 2, State::Pending { message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod." })
-        .pod("encoder", 3, State::Pending { message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod." })
+        .pod("encoder", 2, State::Pending { message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.", at: -19.1 })
+        .pod("encoder", 3, State::Pending { message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.", at: -19.1 })
         .change(-19.2, "encoder", "scale", "encoder 2 -> 4 replicas for the festival")
-        .event(Event { on: ("Pod", "encoder-pending"), level: "Warning", reason: "FailedScheduling", message: "0/3 nodes are available: 3 Insufficient cpu.", span: (-19.0, -0.5), count: 23 })
+        .event(Event { on: ("Pod", "$encoder.2"), level: "Warning", reason: "FailedScheduling", message: "0/3 nodes are available: 3 Insufficient cpu.", span: (-19.0, -0.5), count: 23 })
         .says("studio", "warn", (-15.0, 0.0), 2.0, "encode job {hex} waits for a free encoder")
         .change(-88.0, "drafts", "deploy", "drafts 1.0.4")
         .alert(Alert::new(Shape::Webhook, "KubePodNotReady", "namespace=prod,deployment=encoder,severity=warning", -3.0)
@@ -336,11 +337,11 @@ fn unschedulable_taint_zh() -> World {
         .namespace("search")
         .calls("qa", &["vector-db"])
         .service(Service::new("qa", Stack::Python).failing([(-20.0, 0.0), (-19.0, 0.7)], "503").chatter(&["问答完成 {n}"]))
-        .service(Service::new("vector-db", Stack::Rust).version("0.9.1").load(0.0).chatter_rate(0.0).ready([(-21.0, 2.0), (-20.5, 0.0)]))
+        .service(Service::new("vector-db", Stack::Rust).version("0.9.1").gone(0, -75.0).gone(1, -75.0).ready([(-21.0, 2.0), (-20.5, 0.0)]))
         .service(Service::new("embedder", Stack::Go))
         .rollout(-21.0, "vector-db", "0.9.0", "vector-db 0.9.0 -> 0.9.1：改用 nvme 节点池")
-        .pod("vector-db", 0, State::Pending { message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling." })
-        .pod("vector-db", 1, State::Pending { message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling." })
+        .pod("vector-db", 0, State::Pending { message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.", at: -20.9 })
+        .pod("vector-db", 1, State::Pending { message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.", at: -20.9 })
         .event(Event { on: ("Pod", "$vector-db"), level: "Warning", reason: "FailedScheduling", message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", span: (-20.8, -0.8), count: 25 })
         .says("qa", "error", (-20.0, 0.0), 8.0, "检索失败: vector-db 连接被拒绝 ({ip}:6333)")
         .alert(Alert::new(Shape::Grafana, "检索服务不可用", "deployment=vector-db,namespace=search,severity=critical", -15.0)
@@ -362,7 +363,13 @@ fn node_kubelet_gone() -> World {
                 .ready([(-11.5, 2.0), (-11.0, 1.0)])
                 .nodes(&["node-2", "node-3"]),
         )
-        .service(Service::new("catalog", Stack::Go).ready([(-11.5, 2.0), (-11.0, 1.0)]).nodes(&["node-1", "node-2"]))
+        .service(
+            Service::new("catalog", Stack::Go)
+                .ready([(-11.5, 2.0), (-11.0, 1.0)])
+                .nodes(&["node-1", "node-2"])
+                .gone(1, -12.0),
+        )
+        .host(Host::new("node-2").silent(-12.0))
         .pod("orders", 0, State::Lost { at: -11.2 })
         .pod("catalog", 1, State::Lost { at: -11.2 })
         .node_condition((

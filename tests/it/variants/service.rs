@@ -55,6 +55,8 @@ pub struct Service {
     pub chatter_rate: Curve,
     /// Nodes of its pods in order; else they are spread.
     pub nodes: &'static [&'static str],
+    /// Pods (by index) that are gone since a minute: no series and no log lines any more.
+    pub gone: Vec<(usize, f64)>,
 }
 
 impl Service {
@@ -101,6 +103,7 @@ impl Service {
             chatter,
             chatter_rate: 14.0.into(),
             nodes: &[],
+            gone: Vec::new(),
         }
     }
 
@@ -177,6 +180,22 @@ impl Service {
         self
     }
 
+    pub fn gone(mut self, pod: usize, minute: f64) -> Service {
+        self.gone.push((pod, minute));
+        self
+    }
+
+    /// When a pod's series end; after now for one that runs.
+    fn end(&self, pod: usize) -> f64 {
+        self.gone.iter().find(|gone| gone.0 == pod).map_or(f64::INFINITY, |gone| gone.1)
+    }
+
+    /// The pods that run at a minute.
+    pub fn alive(&self, minute: f64) -> Vec<String> {
+        let pods = self.pods().into_iter().enumerate();
+        pods.filter(|(index, _)| minute < self.end(*index)).map(|(_, pod)| pod).collect()
+    }
+
     /// The hash in the names of its pods, from name and version.
     pub fn digest(&self, version: &str) -> String {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -195,23 +214,24 @@ impl Service {
     }
 
     pub fn generate(&self, world: &mut World) {
-        for pod in &self.pods() {
+        for (index, pod) in self.pods().iter().enumerate() {
+            world.end = self.end(index);
             self.http_metrics(world, pod);
             if world.objects.kubernetes {
                 self.container_metrics(world, pod);
             }
         }
+        world.end = f64::INFINITY;
         if world.objects.kubernetes {
             self.replica_metrics(world);
         }
-        let pods = self.pods();
         let mut minute = -world.minutes;
         while minute < 0.0 {
             let rate = self.chatter_rate.at(minute).max(0.2);
             minute += -(1.0 - world.rng.unit()).ln() / rate;
             if minute < 0.0 && self.chatter_rate.at(minute) > 0.3 {
                 let message = self.chatter[world.rng.below(self.chatter.len() as u64) as usize];
-                world.put_line_as(self.format, self.name, &pods, "info", minute, message);
+                world.put_line_as(self.format, self.name, &self.alive(minute), "info", minute, message);
             }
         }
     }

@@ -38,6 +38,8 @@ pub struct World {
     pub rng: Rng,
     pub services: Vec<Service>,
     pub objects: Objects,
+    /// Minute after which the series being made have no samples; infinite unless a pod or node is gone.
+    pub end: f64,
     families: BTreeMap<String, Family>,
     logs: BTreeMap<String, Vec<(Timestamp, String)>>,
     topology: Vec<(&'static str, Vec<&'static str>)>,
@@ -59,6 +61,7 @@ impl World {
             rng: Rng(now.as_second().unsigned_abs()),
             services: Vec::new(),
             objects: Objects::default(),
+            end: f64::INFINITY,
             families: BTreeMap::new(),
             logs: BTreeMap::new(),
             topology: Vec::new(),
@@ -171,6 +174,7 @@ impl World {
         (0..count)
             .map(|index| first + index * STEP)
             .map(|second| ((second - self.now.as_second()) as f64 / 60.0, format!("{second}.2")))
+            .take_while(|(minute, _)| *minute < self.end)
             .collect()
     }
 
@@ -216,7 +220,7 @@ impl World {
     fn put_line(&mut self, service: &str, level: &str, minute: f64, message: &str) {
         let known = self.services.iter().find(|known| known.name == service);
         let (format, pods) =
-            known.map_or((server_format(service), vec![service.to_string()]), |s| (s.format, s.pods()));
+            known.map_or((server_format(service), vec![service.to_string()]), |s| (s.format, s.alive(minute)));
         self.put_line_as(format, service, &pods, level, minute, message);
     }
 
@@ -230,6 +234,9 @@ impl World {
         minute: f64,
         message: &str,
     ) {
+        if pods.is_empty() {
+            return;
+        }
         let pod = &pods[self.rng.below(pods.len() as u64) as usize];
         let message = fill(&mut self.rng, message);
         let at = self.time(minute);
