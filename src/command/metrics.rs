@@ -1,0 +1,214 @@
+//! `oncall metrics`: PromQL over a source, with a sparkline, a summary and change points per series.
+//!
+//! As JSON it answers in the shape of the Prometheus HTTP API, with the summaries beside the data.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{BadInput, Context, Exit, Unreachable, bad_input};
+use crate::analysis::series::summarize;
+use crate::domain::{Failure, FailureKind, Sample, Series, SeriesSummary, Window};
+use crate::source::incident::Incident;
+use crate::source::{MetricSource, QueryAnswer, QueryValue, SourceError};
+use crate::tool::arguments::{TimeArgument, ToolClock, parse_time};
+use crate::tool::metrics::{checked_step, default_step};
+
+mod view;
+
+/// The time looked at where nothing says which.
+const USUAL_WINDOW: SignedDuration = SignedDuration::from_hours(1);
+
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// A PromQL expression
+    expr: String,
+    /// The incident folder whose metrics are asked
+    #[arg(long, value_name = "DIR")]
+    incident: Option<PathBuf>,
+    /// Evaluate at this instant: RFC 3339, Unix seconds, or relative to the incident's now such as -15m
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["start", "end", "step"], allow_hyphen_values = true)]
+    time: Option<String>,
+    /// Evaluate over a range that starts here
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
+    /// The end of the range
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<String>,
+    /// Distance of points in the range, such as 30s
+    #[arg(long, value_name = "DURATION")]
+    step: Option<String>,
+}
+
+pub async fn run(args: MetricsArgs, context: &Context) -> anyhow::Result<Exit> {
+    let lang = context.lang.unwrap_or_default();
+    let (source, clock) = open(&args, context).await?;
+    let question = Question::new(&args, &clock).map_err(|failure| BadInput(failure.message))?;
+    let answer = question.ask(source.as_ref()).await.map_err(|error| report(error, source.name()))?;
+    for warning in &answer.warnings {
+        context.warn(warning);
+    }
+    if context.is_json() {
+        context.print(&format!("{}\n", document(&answer)))?;
+    } else {
+        let page =
+            view::Page { expr: &args.expr, window: answer.window, zone: clock.zone, lang, columns: context.columns() };
+        context.print(&page.render(&answer))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// The source of metrics and the clock by which times are read.
+async fn open(args: &MetricsArgs, context: &Context) -> anyhow::Result<(Arc<dyn MetricSource>, ToolClock)> {
+    let Some(folder) = &args.incident else {
+        let message = "no source of metrics: give --incident DIR, a folder with metrics/*.om in it";
+        return Err(BadInput(message.into()).into());
+    };
+    let incident = Incident::open(folder).map_err(bad_input)?;
+    for warning in &incident.warnings {
+        context.warn(warning);
+    }
+    let Some(source) = incident.metrics.clone() else {
+        return Err(BadInput(format!("{}: there are no metrics in it: expected metrics/*.om", folder.display())).into());
+    };
+    let window = window_of(&incident).await;
+    Ok((source, ToolClock { now: incident.now, window, zone: incident.zone.clone() }))
+}
+
+/// The time around the incident's alert; the hour before its now where no alert can be read.
+async fn window_of(incident: &Incident) -> Window {
+    let usual = Window::ending_at(incident.now, USUAL_WINDOW);
+    if !incident.alert_path.is_file() {
+        return usual;
+    }
+    match super::alert::read(&incident.alert_path.display().to_string()).await {
+        Ok(batch) if !batch.alerts.is_empty() => crate::reason::facts::analyze(&batch.alerts, incident.now).window,
+        _ => usual,
+    }
+}
+
+/// Whose mistake it is decides the exit code.
+fn report(error: SourceError, source: &str) -> anyhow::Error {
+    match error.kind {
+        FailureKind::BadArguments => BadInput(error.message).into(),
+        FailureKind::Timeout | FailureKind::Unauthorized | FailureKind::Unavailable => {
+            Unreachable(format!("{source}: {error}")).into()
+        }
+        _ => anyhow::anyhow!("{source}: {error}"),
+    }
+}
+
+/// What is asked: a value at an instant, or a range.
+#[derive(Debug, Clone, PartialEq)]
+struct Question {
+    expr: String,
+    /// `None`: the range is the answer.
+    at: Option<Timestamp>,
+    /// The range that is summarised.
+    window: Window,
+    step: SignedDuration,
+}
+
+/// What the source said.
+#[derive(Debug, Clone, PartialEq)]
+struct Answer {
+    value: QueryValue,
+    summaries: Vec<SeriesSummary>,
+    window: Window,
+    step: SignedDuration,
+    warnings: Vec<String>,
+}
+
+impl Question {
+    fn new(args: &MetricsArgs, clock: &ToolClock) -> Result<Self, Failure> {
+        let time = |text: &Option<String>| text.clone().map(TimeArgument);
+        let at = args.time.as_ref().map(|time| parse_time(time, clock)).transpose()?;
+        let is_range = args.start.is_some() || args.end.is_some() || args.step.is_some();
+        let window = match at {
+            Some(at) => Window::ending_at(at, clock.window.duration()),
+            None => clock.window_of(time(&args.start).as_ref(), time(&args.end).as_ref())?,
+        };
+        let step = match &args.step {
+            Some(step) => checked_step(step, window)?,
+            None => default_step(window),
+        };
+        let at = if is_range { None } else { Some(at.unwrap_or(clock.now)) };
+        Ok(Self { expr: args.expr.clone(), at, window, step })
+    }
+
+    async fn ask(&self, source: &dyn MetricSource) -> Result<Answer, SourceError> {
+        let instant = match self.at {
+            Some(at) => Some(source.instant(&self.expr, at).await?),
+            None => None,
+        };
+        let range = match &instant {
+            // A range selector (`x[5m]`) and a text have a value at an instant only.
+            Some(QueryAnswer { value: QueryValue::Matrix(_) | QueryValue::String(..), .. }) => None,
+            _ => Some(source.range(&self.expr, self.window, self.step).await?),
+        };
+        let summarized = range.as_ref().or(instant.as_ref()).map_or(&[][..], |answer| series_of(&answer.value));
+        let summaries = summarized.iter().map(|series| summarize(&self.expr, series, self.window, None)).collect();
+        let mut warnings: Vec<String> =
+            instant.iter().chain(&range).flat_map(|answer| answer.warnings.iter().cloned()).collect();
+        warnings.sort();
+        warnings.dedup();
+        let value = instant.or(range).map_or(QueryValue::Vector(Vec::new()), |answer| answer.value);
+        Ok(Answer { value, summaries, window: self.window, step: self.step, warnings })
+    }
+}
+
+fn series_of(value: &QueryValue) -> &[Series] {
+    match value {
+        QueryValue::Vector(series) | QueryValue::Matrix(series) => series,
+        QueryValue::Scalar(_) | QueryValue::String(..) => &[],
+    }
+}
+
+/// The answer as `/api/v1/query` and `/api/v1/query_range` give it, and the summaries.
+fn document(answer: &Answer) -> Value {
+    let (kind, result) = match &answer.value {
+        QueryValue::Scalar(sample) => ("scalar", point(sample)),
+        QueryValue::String(at, text) => ("string", json!([seconds(*at), text])),
+        QueryValue::Vector(series) => {
+            let last = |series: &Series| series.samples.last().map(point);
+            ("vector", series.iter().map(|one| json!({"metric": one.labels, "value": last(one)})).collect())
+        }
+        QueryValue::Matrix(series) => {
+            let values = |series: &Series| series.samples.iter().map(point).collect::<Vec<_>>();
+            ("matrix", series.iter().map(|one| json!({"metric": one.labels, "values": values(one)})).collect())
+        }
+    };
+    let mut document = json!({
+        "status": "success",
+        "data": {"resultType": kind, "result": result},
+        "summary": answer.summaries,
+    });
+    if !answer.warnings.is_empty() {
+        document["warnings"] = json!(answer.warnings);
+    }
+    document
+}
+
+fn point(sample: &Sample) -> Value {
+    json!([seconds(sample.at), value_text(sample.value)])
+}
+
+/// Unix seconds, with a fraction only where there is one.
+fn seconds(at: Timestamp) -> Value {
+    let milliseconds = at.as_millisecond();
+    if milliseconds % 1000 == 0 { json!(milliseconds / 1000) } else { json!(milliseconds as f64 / 1000.0) }
+}
+
+/// A value as Prometheus writes it.
+fn value_text(value: f64) -> String {
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
+    } else {
+        value.to_string()
+    }
+}
