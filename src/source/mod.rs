@@ -4,6 +4,9 @@
 
 pub mod incident;
 pub mod kubernetes;
+pub mod openmetrics;
+pub mod promql;
+pub mod logfile;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
