@@ -112,6 +112,9 @@ fn folder_name(folder: &Path) -> String {
     full.file_name().map_or_else(|| "incident".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// A source of status or changes, where there is one.
+type Part = Option<Arc<dyn StatusSource>>;
+
 /// What `status/` and `changes.jsonl` hold together.
 struct Status {
     files: FileStatus,
@@ -133,7 +136,7 @@ impl Status {
     }
 
     /// The source of status, and the source of changes alone: at most one of them is there.
-    fn into_sources(self) -> (Option<Arc<dyn StatusSource>>, Option<Arc<dyn StatusSource>>) {
+    fn into_sources(self) -> (Part, Part) {
         let source: Arc<dyn StatusSource> = Arc::new(self.files);
         match (self.has_status, self.has_changes) {
             (true, _) => (Some(source), None),

@@ -1,8 +1,11 @@
 //! Tools: each answers one question, read-only. Built-in ones stand over the sources.
 
 pub mod arguments;
+pub mod builtin;
 pub mod changes;
 pub mod invoker;
+pub mod knowledge;
+pub mod logs;
 pub mod metrics;
 pub mod output_limit;
 pub mod registry;

@@ -1,0 +1,193 @@
+//! `retrieve_knowledge`: passages of the runbooks that answer a question.
+//!
+//! In: a query. Out: hits, best first; where nothing is close enough, that is said.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Tool;
+use super::arguments::{bad_arguments, input_schema, outcome, parse_arguments};
+use crate::domain::text::{clean, clean_line};
+use crate::domain::{Failure, FailureKind, Finding, Hit, Outcome, Output, Served, ToolSpec};
+use crate::knowledge::Knowledge;
+
+pub const NAME: &str = "retrieve_knowledge";
+/// The source, as the source strip and the evidence show it.
+pub const SOURCE: &str = "knowledge";
+
+/// Passages that a call may ask for.
+const MAX_HITS: usize = 20;
+/// A longer query is cut; the embedding sees no more of it anyway.
+const MAX_QUERY_CHARS: usize = 2000;
+/// Characters of a passage, several times what one is split to.
+const MAX_PASSAGE_CHARS: usize = 8000;
+const MAX_TITLE_CHARS: usize = 300;
+
+/// Searches for a query, with how many hits are wanted at most. The error says what to do.
+type Search = Box<dyn Fn(String, usize) -> BoxFuture<'static, Result<Vec<Hit>, String>> + Send + Sync>;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    /// What to look for: a question, symptoms, an alert's name, an error code. English or Chinese.
+    query: String,
+    /// How many passages at most, 1 to 20.
+    k: Option<usize>,
+}
+
+/// The tool.
+pub struct RetrieveKnowledge {
+    spec: ToolSpec,
+    search: Search,
+    default_k: usize,
+}
+
+impl RetrieveKnowledge {
+    /// `default_k` passages are given when a call does not say how many.
+    pub fn new(knowledge: Arc<Knowledge>, default_k: usize) -> Self {
+        let search: Search = Box::new(move |query, k| {
+            let knowledge = Arc::clone(&knowledge);
+            async move { knowledge.search(&query, k).await.map_err(|error| error.to_string()) }.boxed()
+        });
+        Self::over(search, default_k)
+    }
+
+    fn over(search: Search, default_k: usize) -> Self {
+        Self { spec: spec(), search, default_k: default_k.clamp(1, MAX_HITS) }
+    }
+
+    async fn answer(&self, arguments: Value) -> Result<Output, Failure> {
+        let arguments: Arguments = parse_arguments(arguments)?;
+        let query = clean(arguments.query.trim(), MAX_QUERY_CHARS);
+        if query.is_empty() {
+            return Err(bad_arguments("`query` is empty: expected a question, symptoms or an alert's name"));
+        }
+        let k = match arguments.k {
+            None => self.default_k,
+            Some(k) if (1..=MAX_HITS).contains(&k) => k,
+            Some(k) => return Err(bad_arguments(format!("`k` is {k}: expected 1 to {MAX_HITS}"))),
+        };
+        let hits = (self.search)(query.clone(), k).await.map_err(|message| Failure {
+            kind: FailureKind::Unavailable,
+            source: Some(SOURCE.to_owned()),
+            message: clean_line(&message, 500),
+        })?;
+        let mut findings: Vec<_> = hits.into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
+        if findings.is_empty() {
+            findings.push(Finding::Nothing { what: format!("runbook passage on: {}", clean_line(&query, 200)) });
+        }
+        Ok(Output {
+            source: SOURCE.to_owned(),
+            window: None,
+            findings,
+            notes: Vec::new(),
+            truncated: false,
+            served: Served::Live,
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for RetrieveKnowledge {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, arguments: Value, _cancel: &CancellationToken) -> Outcome {
+        outcome(self.answer(arguments).await)
+    }
+}
+
+/// How the tool presents itself, for listings that need not open the knowledge base.
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        name: NAME.to_owned(),
+        description:
+            "Passages of the team's runbooks that fit a question or symptoms, best first, with their document \
+                      and headings."
+                .to_owned(),
+        input_schema: input_schema::<Arguments>(),
+        server: "builtin".to_owned(),
+        read_only: true,
+    }
+}
+
+fn cleaned(hit: Hit) -> Hit {
+    Hit {
+        title: clean_line(&hit.title, MAX_TITLE_CHARS),
+        source: clean_line(&hit.source, MAX_TITLE_CHARS),
+        headings: hit.headings.iter().map(|heading| clean_line(heading, MAX_TITLE_CHARS)).collect(),
+        content: clean(&hit.content, MAX_PASSAGE_CHARS),
+        ..hit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hit(content: &str) -> Hit {
+        Hit {
+            rank: 1,
+            score: 0.5,
+            source: "pool.md".into(),
+            title: "Pool".into(),
+            headings: vec!["Pool".into(), "Fix".into()],
+            content: content.into(),
+            via: vec!["vector".into()],
+            cosine: 0.4,
+        }
+    }
+
+    async fn call(arguments: Value) -> Outcome {
+        let search: Search = Box::new(|query, k| {
+            let answer = match query.as_str() {
+                "down" => Err("the store is gone: run `oncall index`".to_owned()),
+                "off topic" => Ok(Vec::new()),
+                _ => Ok(vec![hit("grow\u{1b}[31m the pool"); k]),
+            };
+            async move { answer }.boxed()
+        });
+        RetrieveKnowledge::over(search, 3).call(arguments, &CancellationToken::new()).await
+    }
+
+    #[tokio::test]
+    async fn hits_are_findings_and_cleaned() {
+        let Outcome::Output(output) = call(json!({"query": "pool exhausted"})).await else { panic!("no output") };
+        assert_eq!(output.findings, vec![Finding::Hit(hit("grow the pool")); 3]);
+        let Outcome::Output(output) = call(json!({"query": "pool exhausted", "k": 1})).await else {
+            panic!("no output")
+        };
+        assert_eq!(output.findings.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn no_hit_is_a_finding_and_a_lost_store_a_failure() {
+        let Outcome::Output(output) = call(json!({"query": "off topic"})).await else { panic!("no output") };
+        assert_eq!(output.findings, [Finding::Nothing { what: "runbook passage on: off topic".into() }]);
+        let failure = Failure {
+            kind: FailureKind::Unavailable,
+            source: Some("knowledge".into()),
+            message: "the store is gone: run `oncall index`".into(),
+        };
+        assert_eq!(call(json!({"query": "down"})).await, Outcome::Failure(failure));
+    }
+
+    #[tokio::test]
+    async fn a_query_without_words_and_an_odd_number_are_refused() {
+        for arguments in
+            [json!({"query": " "}), json!({"query": "a", "k": 0}), json!({"query": "a", "k": 21}), json!({})]
+        {
+            let Outcome::Failure(failure) = call(arguments).await else { panic!("no failure") };
+            assert_eq!(failure.kind, FailureKind::BadArguments);
+        }
+    }
+}
