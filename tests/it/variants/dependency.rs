@@ -123,6 +123,7 @@ fn dependency_down_scaled() -> World {
                 .gone(0, -13.3)
                 .gone(1, -13.3)
                 .chatter(&["库存查询 sku={n}", "库存同步完成 {n}"])
+                .wanted([(-13.5, 2.0), (-13.4, 0.0)])
                 .ready([(-13.4, 2.0), (-13.2, 0.0)]),
         )
         .pod("stock", 0, State::Gone)

@@ -319,7 +319,7 @@ fn unschedulable_cpu() -> World {
     World::new("2026-07-25T17:17:00Z", "UTC")
         .calls("studio", &["encoder"])
         .service(Service::new("studio", Stack::Go).failing([(-10.0, 0.0), (-8.0, 0.04)], "503"))
-        .service(Service::new("encoder", Stack::Rust).replicas(4).gone(2, -75.0).gone(3, -75.0).cores(5.6, 6.0).ready([(-19.0, 4.0), (-18.5, 2.0)]))
+        .service(Service::new("encoder", Stack::Rust).replicas(4).wanted([(-19.2, 2.0), (-19.1, 4.0)]).ready(2.0).gone(2, -75.0).gone(3, -75.0).cores(5.6, 6.0))
         .service(Service::new("drafts", Stack::Node))
         .pod("encoder", 2, State::Pending { message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.", at: -19.1 })
         .pod("encoder", 3, State::Pending { message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.", at: -19.1 })

@@ -58,3 +58,42 @@ pub fn variants() -> Vec<Variant> {
     ];
     families.into_iter().flatten().collect()
 }
+
+#[test]
+fn a_variant_is_the_same_each_time_it_is_written() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    for variant in variants().iter().step_by(7) {
+        let [first, second] = dirs.each_ref().map(|dir| {
+            variant.write(&dir.path().join(variant.name)).unwrap();
+            files(&dir.path().join(variant.name))
+        });
+        assert!(first == second, "{} differs", variant.name);
+    }
+}
+
+#[test]
+fn names_are_unique_and_neighbours_are_other_categories() {
+    let variants = variants();
+    let names: std::collections::BTreeSet<_> = variants.iter().map(|variant| variant.name).collect();
+    assert_eq!(names.len(), variants.len());
+    let own: Vec<_> = variants.iter().filter(|v| v.category == v.neighbour).map(|v| v.name).collect();
+    assert_eq!(own, Vec::<&str>::new());
+}
+
+/// Every file below a folder with its bytes, in order of path.
+#[cfg(test)]
+fn files(dir: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = std::fs::read(&path).unwrap();
+                found.insert(path.strip_prefix(dir).unwrap().to_path_buf(), bytes);
+            }
+        }
+    }
+    found
+}

@@ -257,7 +257,7 @@ fn oom_java_zh() -> World {
             Alert::new(
                 Shape::Prometheus,
                 "KubePodCrashLooping",
-                "namespace=risk,pod=risk-batch,container=risk-batch,severity=critical",
+                "namespace=risk,container=risk-batch,severity=critical",
                 -13.0,
             )
             .text("risk-batch 反复重启", "容器 risk-batch 在 30 分钟内重启 3 次"),

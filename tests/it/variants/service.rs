@@ -50,6 +50,8 @@ pub struct Service {
     /// Restarts of each pod since the start of the world, and how many pods are ready.
     pub restarts: Curve,
     pub ready: Curve,
+    /// How many pods are wanted; as many as there are unless told otherwise.
+    pub wanted: Curve,
     pub chatter: &'static [&'static str],
     /// Everyday log lines a minute, by minute: a service that is down says nothing.
     pub chatter_rate: Curve,
@@ -100,6 +102,7 @@ impl Service {
             throttled: 0.004.into(),
             restarts: 0.0.into(),
             ready: f64::NAN.into(),
+            wanted: f64::NAN.into(),
             chatter,
             chatter_rate: 14.0.into(),
             nodes: &[],
@@ -162,6 +165,11 @@ impl Service {
 
     pub fn ready(mut self, pods: impl Into<Curve>) -> Service {
         self.ready = pods.into();
+        self
+    }
+
+    pub fn wanted(mut self, pods: impl Into<Curve>) -> Service {
+        self.wanted = pods.into();
         self
     }
 
@@ -370,12 +378,12 @@ impl Service {
 
     fn replica_metrics(&self, world: &mut World) {
         let labels = format!(r#"namespace="{}",deployment="{}""#, world.objects.namespace, self.name);
-        let wanted = self.replicas as f64;
-        world.put_gauge(&format!("kube_deployment_spec_replicas{{{labels}}}"), &wanted.into(), 0.0);
-        let ready = sampled(world, |minute| {
-            let ready = self.ready.at(minute);
-            if ready.is_nan() { wanted } else { ready.round() }
-        });
+        let all = self.replicas as f64;
+        let count = |world: &World, told: &Curve| {
+            sampled(world, |minute| Some(told.at(minute)).filter(|pods| !pods.is_nan()).map_or(all, f64::round))
+        };
+        let (wanted, ready) = (count(world, &self.wanted), count(world, &self.ready));
+        world.put_gauge(&format!("kube_deployment_spec_replicas{{{labels}}}"), &wanted, 0.0);
         world.put_gauge(&format!("kube_deployment_status_replicas_available{{{labels}}}"), &ready, 0.0);
     }
 }

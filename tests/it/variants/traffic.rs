@@ -26,8 +26,8 @@ pub fn variants() -> Vec<Variant> {
         variant("queue_backlog", "risk-consumer", &["kafka"], "backlog_kafka_zh", "slow_query", backlog_kafka_zh),
         variant("cache_failure", "redis-session", &["account"], "cache_redis_down", "db_unavailable", cache_redis_down),
         variant("cache_failure", "redis-item", &["item-api"], "cache_evicting_zh", "slow_query", cache_evicting_zh),
-        variant("clock_skew", "vm-auth-2", &["token-api"], "clock_tokens", "auth_expired", clock_tokens),
-        variant("monitoring_gap", "prometheus", &["shipment"], "gap_scrapes", "dependency_unavailable", gap_scrapes),
+        variant("clock_skew", "token-api", &["vm-auth-2"], "clock_tokens", "auth_expired", clock_tokens),
+        variant("monitoring_gap", "shipment", &["prometheus"], "gap_scrapes", "dependency_unavailable", gap_scrapes),
     ]
 }
 
