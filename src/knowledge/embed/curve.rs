@@ -75,3 +75,73 @@ pub(super) fn layer_norm<S: Simd>(simd: S, values: &mut [f32], width: usize, gai
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pulp::{Arch, WithSimd};
+
+    use super::*;
+
+    enum Curve {
+        Exp,
+        Gelu,
+    }
+
+    /// A curve at each value, on this processor's vectors.
+    struct At(Curve, Vec<f32>);
+
+    impl WithSimd for At {
+        type Output = Vec<f32>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(mut self, simd: S) -> Self::Output {
+            for value in S::as_mut_simd_f32s(&mut self.1).0 {
+                *value = match self.0 {
+                    Curve::Exp => exp(simd, *value),
+                    Curve::Gelu => gelu(simd, *value),
+                };
+            }
+            self.1
+        }
+    }
+
+    /// A whole number of vectors on any processor.
+    fn between(from: f32, to: f32) -> Vec<f32> {
+        (0..1024).map(|at| from + (to - from) * at as f32 / 1023.0).collect()
+    }
+
+    /// By its series, which converges well below 4.
+    fn erf(x: f64) -> f64 {
+        let mut term = x;
+        let mut sum = x;
+        for n in 1..100 {
+            term *= -x * x / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        sum * std::f64::consts::FRAC_2_SQRT_PI
+    }
+
+    #[test]
+    fn the_exponential_is_right_to_a_few_bits_and_vanishes_far_below() {
+        let values = between(-80.0, 20.0);
+        for (x, found) in values.iter().zip(Arch::new().dispatch(At(Curve::Exp, values.clone()))) {
+            let expected = f64::from(*x).exp();
+            assert!((f64::from(found) / expected - 1.0).abs() < 1e-6, "e^{x} is {expected}, not {found}");
+        }
+        let far = Arch::new().dispatch(At(Curve::Exp, vec![-1e30; 16]));
+        assert!(far.iter().all(|value| (0.0..1e-37).contains(value)));
+    }
+
+    #[test]
+    fn gelu_is_right_to_a_millionth() {
+        let values = between(-4.0, 4.0);
+        for (x, found) in values.iter().zip(Arch::new().dispatch(At(Curve::Gelu, values.clone()))) {
+            let x = f64::from(*x);
+            let expected = x * (1.0 + erf(x / 2f64.sqrt())) / 2.0;
+            assert!((f64::from(found) - expected).abs() < 1e-6, "gelu({x}) is {expected}, not {found}");
+        }
+        assert_eq!(Arch::new().dispatch(At(Curve::Gelu, vec![30.0; 16])), vec![30.0; 16]);
+        let far = Arch::new().dispatch(At(Curve::Gelu, vec![-30.0; 16]));
+        assert!(far.iter().all(|value| value.abs() < 1e-30));
+    }
+}

@@ -102,10 +102,13 @@ impl<'a> Gguf<'a> {
             .ok_or_else(|| EmbedError(format!("the model has no tensor {name} of GGUF type {kind}")))
     }
 
-    /// A metadata value as stored, without its type.
-    pub(super) fn value(&self, name: &str) -> Result<Reader<'a>, EmbedError> {
+    /// The elements of a metadata array, and how many they are.
+    pub(super) fn array(&self, name: &str) -> Result<(Reader<'a>, usize), EmbedError> {
         let file = self.metadata.get(name).ok_or_else(|| EmbedError(format!("the model has no metadata {name}")))?;
-        Ok(Reader { file, at: 0 })
+        let mut reader = Reader { file, at: 0 };
+        reader.u32()?;
+        let count = reader.size()?;
+        Ok((reader, count))
     }
 }
 

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A text has the same vector alone and in any batch, so a caller that wants to show progress embeds part by part:
-//! some 64 passages at a time keep all cores busy. In reading order: `pieces` (text → ids), `gguf` (the file of
-//! weights), `bert` (ids → vectors) over `tile` and `curve` (its arithmetic), `centring`.
+//! some 64 passages at a time keep all cores busy. In reading order: `gguf` (the file of weights), `vocabulary` and
+//! `pieces` (text → ids), `bert` (ids → vectors) over `tile` and `curve` (its arithmetic), `centring`.
 
 mod bert;
 mod centring;
@@ -19,6 +19,7 @@ mod curve;
 mod gguf;
 mod pieces;
 mod tile;
+mod vocabulary;
 
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
@@ -34,7 +35,6 @@ use super::{EmbedError, Embedder, TextRole};
 use crate::domain::lang::Lang;
 
 static MODEL: &[u8] = include_bytes!("../../../assets/embedding/multilingual-e5-small-en-zh-q4_0.gguf");
-static TOKENIZER: &[u8] = include_bytes!("../../../assets/embedding/tokenizer.json");
 static MEANS: &str = include_str!("../../../assets/embedding/language_means.json");
 
 /// Model, cut and packing; a table made with another cannot be searched with this one.
@@ -48,16 +48,16 @@ const PACK: usize = 512;
 pub struct EmbeddedModel(Arc<Parts>);
 
 struct Parts {
-    pieces: Pieces,
+    pieces: Pieces<'static>,
     bert: Bert<'static>,
     centring: Centring,
 }
 
 impl EmbeddedModel {
-    /// Reads model and tokenizer, at the same time.
+    /// Reads the model's vocabulary and small parameters; the weights stay as they are.
     pub fn load() -> Result<Self, EmbedError> {
-        let (pieces, bert) =
-            rayon::join(|| Pieces::parse(TOKENIZER), || Gguf::parse(MODEL).and_then(|file| Bert::new(&file)));
+        let file = Gguf::parse(MODEL)?;
+        let (pieces, bert) = rayon::join(|| Pieces::new(&file), || Bert::new(&file));
         Ok(Self(Arc::new(Parts { pieces: pieces?, bert: bert?, centring: Centring::parse(MEANS, DIMENSIONS)? })))
     }
 
@@ -116,8 +116,7 @@ struct Window {
 
 impl Parts {
     fn vectors<T: AsRef<str> + Sync>(&self, role: TextRole, texts: &[T]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let cut = |text: &T| self.pieces.windows(role, text.as_ref());
-        let cut: Vec<Vec<Vec<u32>>> = texts.par_iter().map(cut).collect::<Result<_, _>>()?;
+        let cut: Vec<_> = texts.par_iter().map(|text| self.pieces.windows(role, text.as_ref())).collect();
         let of_text =
             |(text, windows): (usize, Vec<Vec<u32>>)| windows.into_iter().map(move |ids| Window { text, ids });
         let mut windows: Vec<Window> = cut.into_iter().enumerate().flat_map(of_text).collect();
@@ -172,5 +171,126 @@ fn normalise(vector: &mut [f32]) {
     } else {
         vector.fill(0.0);
         vector[..1].fill(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    /// Texts with the ids and vectors that the source's own engine gives them.
+    const REFERENCE: &str = include_str!("../../../tests/fixtures/embedding/reference.jsonl");
+
+    #[derive(Deserialize)]
+    struct Sample {
+        mode: String,
+        text: String,
+        ids: Vec<u32>,
+        vector: Vec<f32>,
+    }
+
+    fn samples() -> Vec<(TextRole, Sample)> {
+        let role = |sample: &Sample| if sample.mode == "query" { TextRole::Query } else { TextRole::Passage };
+        REFERENCE
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .map(|sample| (role(&sample), sample))
+            .collect()
+    }
+
+    fn model() -> EmbeddedModel {
+        EmbeddedModel::shared().unwrap()
+    }
+
+    fn cosine(a: &[f32], b: &[f32]) -> f32 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    fn is_unit(vector: &[f32]) -> bool {
+        vector.len() == DIMENSIONS && (cosine(vector, vector) - 1.0).abs() < 1e-4
+    }
+
+    #[test]
+    fn ids_are_those_of_the_published_tokenizer() {
+        for (role, sample) in samples() {
+            let ids =
+                model().0.pieces.windows(role, &sample.text).into_iter().flat_map(|ids| ids[1..ids.len() - 1].to_vec());
+            assert_eq!(ids.collect::<Vec<_>>(), sample.ids[1..sample.ids.len() - 1], "{}", sample.text);
+        }
+    }
+
+    #[test]
+    fn vectors_are_those_of_the_source_engine() {
+        for (role, sample) in samples() {
+            let vectors = model().vectors(role, &[&sample.text]).unwrap();
+            let cosine = cosine(&vectors[0], &sample.vector);
+            assert!(cosine >= 0.9995, "{cosine} for {}", sample.text);
+        }
+    }
+
+    #[test]
+    fn a_text_has_the_same_vector_alone_and_in_any_batch() {
+        let texts: Vec<String> = samples().into_iter().map(|(_, sample)| sample.text).take(8).collect();
+        let together = model().vectors(TextRole::Passage, &texts).unwrap();
+        for (text, vector) in texts.iter().zip(together) {
+            assert_eq!(model().vectors(TextRole::Passage, &[text]).unwrap(), [vector], "{text}");
+        }
+    }
+
+    #[test]
+    fn strange_texts_get_finite_vectors_of_unit_length() {
+        let texts = [
+            "",
+            " \t\r\n\u{3000}",
+            "\0\u{1}\u{1b}[31m\u{7f}",
+            "<s></s><pad><unk>",
+            "привет かな 한국어",
+            "👩\u{200d}💻🚀",
+            "\u{2581}\u{2581}",
+        ];
+        let vectors = model().vectors(TextRole::Query, &texts).unwrap();
+        assert!(vectors.iter().all(|vector| is_unit(vector)));
+        assert!(vectors.iter().flatten().all(|value| value.is_finite()));
+    }
+
+    #[test]
+    fn no_texts_give_no_vectors() {
+        assert_eq!(model().vectors::<&str>(TextRole::Query, &[]).unwrap(), Vec::<Vec<f32>>::new());
+    }
+
+    #[test]
+    fn a_long_text_is_cut_into_windows_and_their_number_is_bounded() {
+        let pieces = &model().0.pieces;
+        let sizes =
+            |text: &str| -> Vec<usize> { pieces.windows(TextRole::Passage, text).iter().map(Vec::len).collect() };
+        assert_eq!(sizes(&"磁盘 ".repeat(300)), [512, 395]);
+        for text in ["a b ".repeat(250_000), "磁".repeat(350_000), "-".repeat(1_000_000), " ".repeat(1_000_000)] {
+            assert!(sizes(&text).len() <= 64, "{}", &text[..3]);
+        }
+    }
+
+    #[test]
+    fn what_a_special_token_is_called_is_plain_text() {
+        let ids = model().0.pieces.windows(TextRole::Query, "</s> <unk>").concat();
+        assert_eq!(ids.iter().filter(|id| **id < 4).collect::<Vec<_>>(), [&0, &2]);
+    }
+
+    #[tokio::test]
+    async fn centred_vectors_tell_what_is_alike_across_languages() {
+        let texts = ["磁盘空间不足", "The disk of the node is full.", "How do I bake bread?"].map(String::from);
+        let vectors = model().embed_centred(TextRole::Passage, &texts).await.unwrap();
+        assert!(vectors.iter().all(|vector| is_unit(vector)));
+        assert!(cosine(&vectors[0], &vectors[1]) > cosine(&vectors[0], &vectors[2]));
+    }
+
+    #[test]
+    fn packs_hold_neighbours_up_to_their_limit_and_lose_none() {
+        let windows: Vec<Window> =
+            [512, 400, 200, 100, 3].iter().map(|size| Window { text: 0, ids: vec![0; *size] }).collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let sizes: Vec<usize> = pool.install(|| packs(&windows)).iter().map(|pack| pack.len()).collect();
+        assert_eq!(sizes, [1, 1, 3]);
     }
 }
