@@ -1,0 +1,239 @@
+//! Log files and folders as a [`LogSource`].
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Component, Path, PathBuf};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tokio::sync::mpsc;
+
+use super::{ReadError, ReadOptions, read_events};
+use crate::domain::{FailureKind, LogEvent};
+use crate::source::{LogBatch, LogQuery, LogSource, SourceError};
+
+/// Events go out in batches of this size, through a channel that holds so many batches.
+const BATCH_EVENTS: usize = 1024;
+const CHANNEL_BATCHES: usize = 4;
+/// To list services, so many events of each file are looked at.
+const SERVICE_SAMPLE_EVENTS: usize = 2000;
+
+/// A set of log files and folders.
+#[derive(Debug, Clone)]
+pub struct FileLogs {
+    name: String,
+    roots: Vec<PathBuf>,
+    now: Timestamp,
+    zone: TimeZone,
+}
+
+/// One file with what its place says of its events.
+#[derive(Debug, Clone, PartialEq)]
+struct LogFile {
+    path: PathBuf,
+    service: Option<String>,
+    instance: Option<String>,
+}
+
+impl FileLogs {
+    /// A source over files and folders (recursively). `now` and `zone` complete stamps that leave something open.
+    pub fn new(name: impl Into<String>, roots: Vec<PathBuf>, now: Timestamp, zone: TimeZone) -> Self {
+        Self { name: name.into(), roots, now, zone }
+    }
+
+    fn options(&self, file: &LogFile) -> ReadOptions {
+        ReadOptions {
+            service: file.service.clone(),
+            instance: file.instance.clone(),
+            ..ReadOptions::new(self.now, self.zone.clone())
+        }
+    }
+
+    /// Every file below the roots, sorted, with the reasons why some could not be listed.
+    fn list(&self) -> Result<(Vec<LogFile>, Vec<String>), SourceError> {
+        let (mut files, mut notes) = (Vec::new(), Vec::new());
+        for root in &self.roots {
+            let walk = ignore::WalkBuilder::new(root).standard_filters(false).follow_links(true).build();
+            for entry in walk {
+                match entry {
+                    Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                        files.push(describe(root, entry.into_path()));
+                    }
+                    Ok(_) => {}
+                    Err(error) => notes.push(format!("cannot list {}: {error}", root.display())),
+                }
+            }
+        }
+        if files.is_empty() && !notes.is_empty() {
+            return Err(SourceError::new(FailureKind::Unavailable, notes.join("; ")));
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files.dedup_by(|a, b| a.path == b.path);
+        Ok((files, notes))
+    }
+
+    /// Reads every file and sends what matches. Ends when nobody listens any more.
+    fn read_all(&self, query: &LogQuery, sender: &mpsc::Sender<Result<LogBatch, SourceError>>) {
+        let (files, notes) = match self.list() {
+            Ok(listed) => listed,
+            Err(error) => {
+                let _ = sender.blocking_send(Err(error));
+                return;
+            }
+        };
+        let mut batch = LogBatch { notes, ..LogBatch::default() };
+        let matcher = Matcher::new(query);
+        for file in &files {
+            let mut listening = true;
+            let mut each = |event: LogEvent| {
+                if matcher.accepts(&event) {
+                    batch.events.push(event);
+                }
+                if batch.events.len() >= BATCH_EVENTS {
+                    listening = sender.blocking_send(Ok(std::mem::take(&mut batch))).is_ok();
+                }
+                if listening && !sender.is_closed() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            match read_events(&file.path, &self.options(file), &mut each) {
+                Ok(report) => {
+                    batch.notes.extend(report.notes.iter().map(|note| format!("{}: {note}", file.path.display())));
+                }
+                // One unreadable file does not hide the others.
+                Err(error @ (ReadError::Binary { .. } | ReadError::Open { .. })) => batch.notes.push(error.to_string()),
+            }
+            if !listening || sender.is_closed() {
+                return;
+            }
+        }
+        let _ = sender.blocking_send(Ok(batch));
+    }
+
+    fn list_services(&self) -> Result<Vec<String>, SourceError> {
+        let mut services = BTreeSet::new();
+        for file in self.list()?.0 {
+            let mut left = SERVICE_SAMPLE_EVENTS;
+            let mut each = |event: LogEvent| {
+                services.extend(event.service);
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            // A file that cannot be read names no service; a search says why.
+            let _ = read_events(&file.path, &self.options(&file), &mut each);
+        }
+        Ok(services.into_iter().collect())
+    }
+}
+
+#[async_trait]
+impl LogSource for FileLogs {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {
+        let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
+        let (logs, query) = (self.clone(), query.clone());
+        // The task ends by itself when the stream is dropped: sending fails then.
+        tokio::task::spawn_blocking(move || logs.read_all(&query, &sender));
+        futures::stream::unfold(
+            receiver,
+            |mut receiver| async move { receiver.recv().await.map(|batch| (batch, receiver)) },
+        )
+        .boxed()
+    }
+
+    async fn services(&self) -> Result<Vec<String>, SourceError> {
+        let logs = self.clone();
+        match tokio::task::spawn_blocking(move || logs.list_services()).await {
+            Ok(services) => services,
+            Err(error) => Err(SourceError::new(FailureKind::SourceError, format!("listing services failed: {error}"))),
+        }
+    }
+}
+
+/// What a query asks of each event.
+struct Matcher<'a> {
+    query: &'a LogQuery,
+    keywords: Vec<String>,
+}
+
+impl<'a> Matcher<'a> {
+    fn new(query: &'a LogQuery) -> Self {
+        Self { query, keywords: query.keywords.iter().map(|word| word.to_lowercase()).collect() }
+    }
+
+    /// An event without a time lies in no window.
+    fn accepts(&self, event: &LogEvent) -> bool {
+        let same = |wanted: &Option<String>, has: &Option<String>| wanted.is_none() || wanted == has;
+        event.at.is_some_and(|at| self.query.window.contains(at))
+            && same(&self.query.service, &event.service)
+            && same(&self.query.instance, &event.instance)
+            && self.has_keywords(&event.message)
+    }
+
+    fn has_keywords(&self, message: &str) -> bool {
+        if self.keywords.is_empty() {
+            return true;
+        }
+        let message = message.to_lowercase();
+        self.keywords.iter().all(|word| message.contains(word))
+    }
+}
+
+/// The service and instance that a file's place names: `SERVICE/…/POD.log` below the root; a file directly in the
+/// root is named after its service.
+fn describe(root: &Path, path: PathBuf) -> LogFile {
+    let below = path.strip_prefix(root).unwrap_or(&path);
+    let parts: Vec<&str> = below
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    let (service, instance) = match parts.as_slice() {
+        [] => (path.file_name().and_then(|name| name.to_str()).map(stem), None),
+        [file] => (Some(stem(file)), None),
+        [service, .., file] => (Some((*service).to_owned()), Some(stem(file)).filter(|name| name != service)),
+    };
+    let known = |name: &String| !GENERIC_NAMES.contains(&name.as_str());
+    LogFile { path, service: service.filter(known), instance: instance.filter(known) }
+}
+
+/// Names that say nothing about who logged.
+const GENERIC_NAMES: [&str; 16] = [
+    "log",
+    "logs",
+    "app",
+    "application",
+    "stdout",
+    "stderr",
+    "output",
+    "out",
+    "error",
+    "errors",
+    "access",
+    "messages",
+    "syslog",
+    "current",
+    "server",
+    "main",
+];
+
+/// A file's name without the endings of logs, archives and rotation: `order-service.log.1.gz` → `order-service`.
+fn stem(name: &str) -> String {
+    let mut stem = name;
+    while let Some((rest, ending)) = stem.rsplit_once('.') {
+        let rotation = !ending.is_empty() && ending.bytes().all(|c| c.is_ascii_digit() || c == b'-');
+        if rest.is_empty()
+            || !(rotation || ["log", "gz", "zst", "json", "jsonl", "ndjson", "txt", "out", "logfmt"].contains(&ending))
+        {
+            break;
+        }
+        stem = rest;
+    }
+    stem.to_owned()
+}
