@@ -72,10 +72,15 @@ impl WorkloadStatus {
             truncated: false,
             served: Served::Live,
         };
-        add_findings(&mut output, asked.answer);
-        if output.findings.is_empty() {
+        // Rollouts alone say nothing of the state.
+        let is_well = asked.answer.workloads.is_empty()
+            && asked.answer.pods.is_empty()
+            && asked.answer.nodes.is_empty()
+            && asked.answer.events.is_empty();
+        if is_well {
             output.findings.push(Finding::Nothing { what: sought(&query) });
         }
+        add_findings(&mut output, asked.answer);
         Ok(output)
     }
 }

@@ -168,14 +168,19 @@ fn falls_into(event: &KubeEvent, window: Window) -> bool {
     event.first.is_none_or(|first| first <= window.end) && event.last.is_none_or(|last| window.start <= last)
 }
 
-/// Adds an event to the one that says the same of the same object.
+/// Adds an event to the one that says the same of the same object; numbers (a process, an address) may differ, and the
+/// latest message is kept.
 fn count(counted: &mut BTreeMap<(String, String, String, String), KubeEvent>, event: &KubeEvent) {
-    let key = (event.namespace.clone(), event.object.clone(), event.reason.clone(), event.message.clone());
+    let said: String = event.message.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let key = (event.namespace.clone(), event.object.clone(), event.reason.clone(), said);
     match counted.get_mut(&key) {
         Some(known) => {
             known.count = known.count.saturating_add(event.count);
             known.first = known.first.into_iter().chain(event.first).min();
-            known.last = known.last.max(event.last);
+            if event.last > known.last {
+                known.last = event.last;
+                known.message.clone_from(&event.message);
+            }
         }
         None => {
             counted.insert(key, event.clone());

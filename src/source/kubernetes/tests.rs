@@ -130,7 +130,7 @@ fn equal_events_of_one_object_are_counted_together() {
     for (name, minute) in [("a", "10"), ("b", "05")] {
         let event = format!(
             r#"{{"kind":"Event","metadata":{{"name":"{name}","namespace":"n"}},"involvedObject":{{"kind":"Pod","name":"p","namespace":"n"}},
-               "type":"Warning","reason":"BackOff","message":"m","count":2,"firstTimestamp":"2026-11-30T09:{minute}:00Z","lastTimestamp":"2026-11-30T09:{minute}:30Z"}}"#
+               "type":"Warning","reason":"OOMKilling","message":"Killed process {minute}","count":2,"firstTimestamp":"2026-11-30T09:{minute}:00Z","lastTimestamp":"2026-11-30T09:{minute}:30Z"}}"#
         );
         inventory.read("e.json", event.as_bytes());
     }
@@ -140,8 +140,8 @@ fn equal_events_of_one_object_are_counted_together() {
             object: "Pod/p".into(),
             namespace: "n".into(),
             kind: "Warning".into(),
-            reason: "BackOff".into(),
-            message: "m".into(),
+            reason: "OOMKilling".into(),
+            message: "Killed process 10".into(),
             count: 4,
             first: Some(at("2026-11-30T09:05:00Z")),
             last: Some(at("2026-11-30T09:10:30Z")),

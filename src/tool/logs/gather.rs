@@ -3,21 +3,30 @@
 //! In: a [`Question`]. Out: patterns and volume of its window, with counts of the equally long time before; or the
 //! first and last events of one template. Memory does not grow with the logs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::template::Template;
 use crate::analysis::patterns::{Assignments, Miner, MinerOptions, Services};
 use crate::domain::text::{clean, clean_line};
 use crate::domain::{Failure, FailureKind, Level, LogEvent, LogPattern, LogVolume, Window};
-use crate::source::{LogBatch, LogQuery, LogSource};
+use crate::source::{LogQuery, LogSource};
 use crate::tool::arguments::source_failure;
 
-/// Notes kept of a source that has one per file.
+/// Notes given, and notes looked at, of sources that have one per file.
 const MAX_NOTES: usize = 10;
+const MAX_NOTES_SEEN: usize = 10_000;
 const MAX_NOTE_CHARS: usize = 300;
+/// So many events of the time before show from when on the logs reach back; fewer may be far apart by themselves.
+const MIN_EVENTS_FOR_REACH: u64 = 50;
+/// Logs that reach back over a smaller part of the time before say nothing of it.
+const MIN_REACH: f64 = 0.2;
+/// Logs that reach back over a larger part of it are as good as whole.
+const WHOLE_REACH: f64 = 0.95;
 /// Events kept from each end of the window when one template is asked for.
 const EVENTS_FROM_EACH_END: usize = 10;
 
@@ -78,12 +87,15 @@ pub async fn gather(
     let mut miner =
         Miner::new(MinerOptions { window: Some(window), services: Services::Apart, assignments: Assignments::Dropped });
     let query = LogQuery { window: Window::new(window.before().start, window.end), ..question.query.clone() };
-    let said = read(sources, &query, cancel, &mut |event| {
+    let mut before = Before { window: window.before(), first: None, events: 0 };
+    let mut said = read(sources, &query, cancel, &mut |event| {
+        before.count(event);
         miner.add(event);
     })
     .await?;
     let mined = miner.finish();
     let mut patterns = mined.patterns;
+    said.notes.extend(before.complete(&mut patterns));
     // What was logged before and no more is no pattern of the window.
     patterns.retain(|pattern| pattern.count > 0);
     let mut volume = LogVolume { service: question.query.service.clone(), ..mined.volume };
@@ -91,6 +103,40 @@ pub async fn gather(
     // A pattern has one level, so that what the level leaves out can be left out last, and the volume counts it still.
     patterns.retain(|pattern| question.level.is_none() || pattern.level >= question.level);
     Ok(Gathered { question, said, patterns, volume })
+}
+
+/// The time before the window, as far as the logs reach back.
+struct Before {
+    window: Window,
+    first: Option<Timestamp>,
+    events: u64,
+}
+
+impl Before {
+    fn count(&mut self, event: &LogEvent) {
+        if let Some(at) = event.at.filter(|at| *at < self.window.end) {
+            self.first = Some(self.first.map_or(at, |first| first.min(at)));
+            self.events += 1;
+        }
+    }
+
+    /// Where the logs begin within the time before, its counts are of a shorter time than those of the window: they
+    /// are projected to the whole of it, or dropped where there is too little of it. Says so.
+    fn complete(&self, patterns: &mut [LogPattern]) -> Option<String> {
+        let first = self.first.filter(|_| self.events >= MIN_EVENTS_FOR_REACH)?;
+        let reach = self.window.end.duration_since(first).as_secs_f64() / self.window.duration().as_secs_f64();
+        if reach >= WHOLE_REACH {
+            return None;
+        }
+        for pattern in patterns {
+            let projected = |before: u64| (before as f64 / reach).round() as u64;
+            pattern.before = pattern.before.filter(|_| reach >= MIN_REACH).map(projected);
+        }
+        Some(match reach >= MIN_REACH {
+            true => format!("the logs begin at {first}: counts of the time before are projected from that part of it"),
+            false => format!("the logs begin at {first}: there is too little of the time before to compare with"),
+        })
+    }
 }
 
 /// The first and last events of the window that a template describes, in the order of time.
@@ -119,6 +165,7 @@ async fn read(
     each: &mut (dyn FnMut(&LogEvent) + Send),
 ) -> Result<Said, Failure> {
     let mut said = Said::default();
+    let mut notes = Notes::default();
     let mut first_failure = None;
     for source in sources {
         let mut batches = source.search(query);
@@ -140,10 +187,11 @@ async fn read(
                         uncolour(event);
                         each(event);
                     }
-                    said.take_notes(batch);
+                    said.truncated |= batch.truncated;
+                    batch.notes.iter().for_each(|note| notes.add(note));
                 }
                 Some(Err(error)) => {
-                    said.note(&format!("{}: {error}", source.name()));
+                    notes.add(&format!("{}: {error}", source.name()));
                     said.truncated = true;
                     first_failure.get_or_insert(source_failure(source.name(), error));
                     break;
@@ -154,6 +202,7 @@ async fn read(
             said.names.push(source.name().to_owned());
         }
     }
+    said.notes = notes.into_lines();
     match first_failure {
         Some(failure) if said.names.is_empty() => Err(failure),
         _ => Ok(said),
@@ -171,22 +220,43 @@ fn cancelled() -> Failure {
     Failure { kind: FailureKind::Cancelled, source: None, message: "cancelled while reading logs".to_owned() }
 }
 
-impl Said {
-    fn take_notes(&mut self, batch: LogBatch) {
-        self.truncated |= batch.truncated;
-        batch.notes.iter().for_each(|note| self.note(note));
-    }
+/// Notes as they come, which are one per file: what is said of several files becomes one note.
+#[derive(Default)]
+struct Notes {
+    seen: BTreeSet<String>,
+    /// What is said, the first note that said it, and of how many files.
+    said: Vec<(String, String, usize)>,
+}
 
-    fn note(&mut self, note: &str) {
+impl Notes {
+    fn add(&mut self, note: &str) {
         let note = clean_line(note, MAX_NOTE_CHARS);
-        if self.notes.contains(&note) {
+        if self.seen.len() == MAX_NOTES_SEEN || !self.seen.insert(note.clone()) {
             return;
         }
-        match self.notes.len() {
-            MAX_NOTES.. => {}
-            length if length + 1 == MAX_NOTES => self.notes.push("there are more notes of this kind".to_owned()),
-            _ => self.notes.push(note),
+        let about = about(&note).to_owned();
+        match self.said.iter_mut().find(|(known, ..)| *known == about) {
+            Some((.., files)) => *files += 1,
+            None => self.said.push((about, note, 1)),
         }
+    }
+
+    fn into_lines(self) -> Vec<String> {
+        let more = self.said.len().saturating_sub(MAX_NOTES);
+        let line = |(about, note, files)| if files == 1 { note } else { format!("{files} files: {about}") };
+        let mut lines: Vec<_> = self.said.into_iter().take(MAX_NOTES).map(line).collect();
+        if more > 0 {
+            lines.push(format!("{more} more notes about the logs"));
+        }
+        lines
+    }
+}
+
+/// A note without the file that it is about.
+fn about(note: &str) -> &str {
+    match note.split_once(": ") {
+        Some((place, about)) if place.contains(['/', '\\']) => about,
+        _ => note,
     }
 }
 

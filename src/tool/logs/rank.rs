@@ -32,8 +32,10 @@ const TROUBLE: [&str; 24] = [
     "拒绝",
     "耗尽",
 ];
-/// What a message that reports trouble weighs at least.
+/// What a message that reports trouble weighs at least; less where its level plays it down (`error=0` is no trouble, but
+/// a library that logs everything as information reports some).
 const TROUBLE_WEIGHT: f64 = 2.5;
+const QUIET_TROUBLE_WEIGHT: f64 = 1.0;
 /// A pattern with a smaller share of all events is rare.
 const RARE_SHARE: f64 = 0.001;
 
@@ -64,11 +66,14 @@ fn weight(pattern: &LogPattern) -> f64 {
         Some(Level::Info) => 0.5,
         Some(Level::Debug | Level::Trace) => 0.25,
     };
-    // An info line with `error=0` is no trouble; one without a level may well be.
-    let is_quiet = matches!(pattern.level, Some(Level::Info | Level::Debug | Level::Trace));
     let template = pattern.template.to_lowercase();
-    let reports_trouble = !is_quiet && TROUBLE.iter().any(|word| template.contains(word));
-    if reports_trouble { f64::max(by_level, TROUBLE_WEIGHT) } else { by_level }
+    if !TROUBLE.iter().any(|word| template.contains(word)) {
+        return by_level;
+    }
+    match pattern.level {
+        Some(Level::Info | Level::Debug | Level::Trace) => QUIET_TROUBLE_WEIGHT,
+        _ => by_level.max(TROUBLE_WEIGHT),
+    }
 }
 
 /// How much more often than before it comes: 0 for as often or less, the logarithm of the ratio above.
@@ -126,11 +131,11 @@ mod tests {
     fn words_of_trouble_count_where_no_level_does() {
         assert_eq!(
             order(vec![
-                pattern(None, 50, Some(50), "request served"),
+                pattern(Some(Level::Info), 50, Some(50), "request served"),
                 pattern(None, 50, Some(50), "连接超时 <*>"),
                 pattern(Some(Level::Info), 50, Some(50), "error=<*>"),
             ]),
-            ["连接超时 <*>", "request served", "error=<*>"]
+            ["连接超时 <*>", "error=<*>", "request served"]
         );
     }
 

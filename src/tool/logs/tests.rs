@@ -208,6 +208,20 @@ async fn a_source_that_fails_midway_leaves_what_it_gave() {
 }
 
 #[tokio::test]
+async fn counts_before_are_projected_where_the_logs_begin_late() {
+    let mut late = events();
+    let start = now().checked_sub(SignedDuration::from_mins(45)).unwrap();
+    late.retain(|event| event.at >= Some(start));
+    let outcome = ask(InMemory { events: late, error: None }, json!({"service": "order-service"})).await;
+    let Outcome::Output(output) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(patterns(&output)[2], ("GET <*> in <*>", 600, Some(600)));
+    assert_eq!(
+        output.notes.last().unwrap(),
+        "the logs begin at 2026-03-04T06:00:00Z: counts of the time before are projected from that part of it"
+    );
+}
+
+#[tokio::test]
 async fn a_cancelled_search_ends() {
     let window = Window::ending_at(now(), SignedDuration::from_mins(30));
     let clock = ToolClock { now: now(), window, zone: TimeZone::UTC };
