@@ -15,12 +15,20 @@ use crate::domain::{Lang, RankedService, Series, SeriesShape, SeriesSummary, Sym
 
 /// Expressions named for one service.
 const MAX_NAMED: usize = 8;
-/// Share of its weight that a service keeps when a callee explains all of its trouble.
-const EXPLAINED_KEEPS: f64 = 0.25;
-/// Share of its weight that a service keeps when the alerting service does not depend on it.
+/// Share of its likelihood that a service keeps when a callee explains all of its trouble.
+const EXPLAINED_KEEPS: f64 = 0.5;
+/// A callee with less than this share of a service's weight explains nothing of it; with as much, all.
+const EXPLAINS_FROM: f64 = 0.5;
+/// What a service gains for each anomalous caller that is no worse than it, in shares of its own weight.
+const CALLER_ADDS: f64 = 0.3;
+/// Callers beyond these add nothing.
+const CALLERS_COUNTED: f64 = 3.0;
+/// Share of its likelihood that a service keeps when the alerting service does not depend on it.
 const UNRELATED_KEEPS: f64 = 0.3;
-/// Weights under this are no anomaly.
-const ANOMALOUS_WEIGHT: f64 = 0.5;
+/// Weights under this share of the largest are no anomaly on the way from cause to alert.
+const ANOMALOUS_SHARE: f64 = 0.1;
+/// Series of one signal that are looked at together.
+const STRONGEST: usize = 2;
 
 /// What a metric measures, read from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,7 +195,8 @@ fn weigh(summary: &SeriesSummary, signal: Signal, symptom: Option<Symptom>) -> f
     }
     let heed = match symptom {
         Some(symptom) if signal.answers(symptom) => 1.5,
-        _ => 1.0,
+        Some(_) => 0.75,
+        None => 1.0,
     };
     // An improvement is a change too, but seldom the trouble.
     let direction = if improved(summary) { 0.4 } else { 1.0 };
@@ -209,27 +218,31 @@ fn improved(summary: &SeriesSummary) -> bool {
 /// are listed.
 pub fn rank_services(series: &[RankedSeries], focus: &Focus) -> Vec<RankedService> {
     let mut groups: BTreeMap<&str, Vec<&RankedSeries>> = BTreeMap::new();
-    for one in series.iter().filter(|one| one.weight > 0.0) {
+    for one in series {
         if let Some(service) = &one.service {
             groups.entry(service).or_default().push(one);
         }
     }
     let weights: BTreeMap<&str, f64> = groups.iter().map(|(service, group)| (*service, weight_of(group))).collect();
-    let graph = Graph::new(&focus.topology, weights.keys().copied());
+    let graph = Graph::new(&focus.topology, weights);
     let related = focus.service.as_deref().and_then(|front| graph.below(front));
     let mut ranked: Vec<RankedService> = groups
         .iter()
+        .filter(|(_, group)| group[0].weight > 0.0)
         .map(|(service, group)| {
-            let callee = graph.worst_callee(service, &weights);
-            let own = weights[service];
-            let explained = callee.map_or(0.0, |(_, weight)| (weight / own).min(1.0));
+            let callee = graph.worst_callee(service);
             let is_related = related.as_ref().is_none_or(|related| related.contains(service));
-            let keeps = (1.0 - explained * (1.0 - EXPLAINED_KEEPS)) * if is_related { 1.0 } else { UNRELATED_KEEPS };
             RankedService {
                 service: (*service).to_owned(),
-                score: own * keeps,
+                score: graph.likelihood(service, callee.map(|(_, weight)| weight))
+                    * if is_related { 1.0 } else { UNRELATED_KEEPS },
                 onset: group.iter().filter_map(|one| one.summary.onset).min(),
-                anomalous: group.iter().take(MAX_NAMED).map(|one| one.summary.expr.clone()).collect(),
+                anomalous: group
+                    .iter()
+                    .filter(|one| one.weight > 0.0)
+                    .take(MAX_NAMED)
+                    .map(|one| one.summary.expr.clone())
+                    .collect(),
                 reason: reason(group, callee.map(|(name, _)| name), is_related, focus),
             }
         })
@@ -238,9 +251,22 @@ pub fn rank_services(series: &[RankedSeries], focus: &Focus) -> Vec<RankedServic
     ranked
 }
 
-/// The strongest sign counts, and others add a little: a service with many series is not the cause for that.
+/// What a service's series are worth together: of each signal the mean of the three strongest, as one percentile that
+/// jumps while its sisters stand still is noise; the strongest signal counts, the others add a little.
 fn weight_of(group: &[&RankedSeries]) -> f64 {
-    group.iter().take(4).enumerate().map(|(place, one)| one.weight / (1 << (2 * place)) as f64).sum()
+    let mut signals: BTreeMap<Signal, Vec<f64>> = BTreeMap::new();
+    for one in group {
+        signals.entry(one.signal).or_default().push(one.weight);
+    }
+    let mut strengths: Vec<f64> = signals
+        .into_values()
+        .map(|weights| {
+            let strongest = &weights[..weights.len().min(STRONGEST)];
+            strongest.iter().sum::<f64>() / strongest.len() as f64
+        })
+        .collect();
+    strengths.sort_by(|a, b| b.total_cmp(a));
+    strengths.iter().enumerate().map(|(place, strength)| strength / (1 << (2 * place)) as f64).sum()
 }
 
 fn reason(group: &[&RankedSeries], callee: Option<&str>, is_related: bool, focus: &Focus) -> String {
@@ -271,36 +297,89 @@ fn reason(group: &[&RankedSeries], callee: Option<&str>, is_related: bool, focus
 /// The service graph, with the names of the topology matched to those of the series.
 struct Graph<'a> {
     callees: BTreeMap<&'a str, Vec<&'a str>>,
+    callers: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Of every service that has series; 0 where none stands out.
+    weights: BTreeMap<&'a str, f64>,
+    heaviest: f64,
 }
 
 impl<'a> Graph<'a> {
-    fn new(topology: &'a Topology, services: impl Iterator<Item = &'a str>) -> Self {
-        let by_key: BTreeMap<String, &str> = services.map(|service| (key(service), service)).collect();
-        let resolve = |name: &'a str| by_key.get(&key(name)).copied().unwrap_or(name);
-        let mut callees: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    fn new(topology: &'a Topology, weights: BTreeMap<&'a str, f64>) -> Self {
+        let by_key: BTreeMap<String, &str> = weights.keys().map(|service| (key(service), *service)).collect();
+        let known: BTreeSet<&str> = weights.keys().copied().collect();
+        let resolve = |name: &'a str| match known.contains(name) {
+            true => name,
+            false => by_key.get(&key(name)).copied().unwrap_or(name),
+        };
+        let (mut callees, mut callers): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) = Default::default();
         for (caller, called) in topology {
-            callees.entry(resolve(caller)).or_default().extend(called.iter().map(|callee| resolve(callee)));
+            for callee in called {
+                let (caller, callee) = (resolve(caller), resolve(callee));
+                callees.entry(caller).or_default().push(callee);
+                callers.entry(callee).or_default().push(caller);
+            }
         }
-        Self { callees }
+        let heaviest = weights.values().copied().fold(0.0, f64::max);
+        Self { callees, callers, weights, heaviest }
+    }
+
+    fn weight(&self, service: &str) -> f64 {
+        self.weights.get(service).copied().unwrap_or(0.0)
+    }
+
+    /// How likely the trouble starts in `service`: its own weight, more for the anomalous callers that it explains,
+    /// less what an anomalous callee explains of it.
+    fn likelihood(&self, service: &'a str, worst_callee: Option<f64>) -> f64 {
+        let own = self.weight(service);
+        let share = worst_callee.map_or(0.0, |weight| weight / own);
+        let explained = ((share - EXPLAINS_FROM) / (1.0 - EXPLAINS_FROM)).clamp(0.0, 1.0);
+        let callers = self.anomalous_callers(service);
+        let explains: f64 = callers.iter().map(|caller| (self.weight(caller) / own).min(1.0)).sum();
+        own * (1.0 + CALLER_ADDS * explains.min(CALLERS_COUNTED)) * (1.0 - explained * (1.0 - EXPLAINED_KEEPS))
     }
 
     /// `front` and everything that it calls, directly or not; `None` when the graph does not know it.
     fn below(&self, front: &str) -> Option<BTreeSet<&'a str>> {
         let front = self.callees.keys().copied().find(|name| key(name) == key(front))?;
-        let mut seen = BTreeSet::from([front]);
-        let mut open = vec![front];
+        Some(self.reach(front, &self.callees, |_| true))
+    }
+
+    /// The services that call `service` over a chain of anomalous services, or of services without series.
+    fn anomalous_callers(&self, service: &'a str) -> BTreeSet<&'a str> {
+        let mut found =
+            self.reach(service, &self.callers, |caller| self.is_anomalous(caller) || !self.is_known(caller));
+        found.remove(service);
+        found
+    }
+
+    fn reach(
+        &self,
+        from: &'a str,
+        edges: &BTreeMap<&'a str, Vec<&'a str>>,
+        passes: impl Fn(&str) -> bool,
+    ) -> BTreeSet<&'a str> {
+        let mut seen = BTreeSet::from([from]);
+        let mut open = vec![from];
         while let Some(service) = open.pop() {
-            for &callee in self.callees.get(service).into_iter().flatten() {
-                if seen.insert(callee) {
-                    open.push(callee);
+            for &next in edges.get(service).into_iter().flatten() {
+                if passes(next) && seen.insert(next) {
+                    open.push(next);
                 }
             }
         }
-        Some(seen)
+        seen
     }
 
-    /// The most anomalous service that `service` calls, directly or through services without anomalous series.
-    fn worst_callee(&self, service: &str, weights: &BTreeMap<&'a str, f64>) -> Option<(&'a str, f64)> {
+    fn is_anomalous(&self, service: &str) -> bool {
+        self.weight(service) > 0.0 && self.weight(service) >= ANOMALOUS_SHARE * self.heaviest
+    }
+
+    fn is_known(&self, service: &str) -> bool {
+        self.weights.contains_key(service)
+    }
+
+    /// The most anomalous service that `service` calls, directly or through services without series.
+    fn worst_callee(&self, service: &str) -> Option<(&'a str, f64)> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&str> = self.callees.get(service).cloned().unwrap_or_default();
         let mut worst: Option<(&str, f64)> = None;
@@ -308,13 +387,11 @@ impl<'a> Graph<'a> {
             if callee == service || !seen.insert(callee) {
                 continue;
             }
-            match weights.get(callee) {
-                Some(&weight) if weight >= ANOMALOUS_WEIGHT => {
-                    if worst.is_none_or(|(_, most)| weight > most) {
-                        worst = Some((callee, weight));
-                    }
-                }
-                _ => open.extend(self.callees.get(callee).into_iter().flatten()),
+            let weight = self.weight(callee);
+            if !self.is_known(callee) {
+                open.extend(self.callees.get(callee).into_iter().flatten());
+            } else if self.is_anomalous(callee) && worst.is_none_or(|(_, most)| weight > most) {
+                worst = Some((callee, weight));
             }
         }
         worst

@@ -92,7 +92,9 @@ fn reference(times: &[Timestamp], values: &[f64], changes: &[usize], alert_at: O
         let until = alert_at.checked_sub(lead.max(SignedDuration::ZERO)).ok()?;
         Some(times.partition_point(|at| *at < until))
     });
-    let until = by_alert.filter(|&count| count >= ENOUGH_BEFORE && count < values.len()).unwrap_or(half);
+    // Of a short series every sample counts; of a long one so few before the alert say that it is not the time before.
+    let least = if values.len() < 2 * ENOUGH_BEFORE { 1 } else { ENOUGH_BEFORE };
+    let until = by_alert.filter(|&count| count >= least && count < values.len()).unwrap_or(half);
     let Some(&change) = changes.iter().find(|&&change| change < until && change >= ENOUGH_BEFORE) else {
         return until;
     };
@@ -124,7 +126,9 @@ impl Level {
         let range = (highest - lowest).max(0.0);
         // Nothing is known of the noise of a constant: a fiftieth of its jump, and a thousandth of its level.
         let floor = if iqr > 0.0 { range / 1e6 } else { range / 50.0 };
-        let relative = if before.len() < ENOUGH_BEFORE { 0.05 } else { 0.001 };
+        // A few samples tell little of the noise, unless they are the same to the last digit.
+        let is_constant = all.iter().filter(|value| **value == median).count() >= 2;
+        let relative = if before.len() < ENOUGH_BEFORE && !is_constant { 0.2 } else { 0.001 };
         let spread = iqr.max(repeated / REPETITION).max(floor).max(relative * median.abs()).max(f64::MIN_POSITIVE);
         Self { median, spread }
     }
@@ -148,7 +152,9 @@ impl Excursion {
     fn find(values: &[f64], before: usize) -> Self {
         let level = Level::of(&values[..before], values);
         let peak = farthest(values, before, level.median);
-        let Some(peak) = peak.filter(|&peak| before >= 2 && level.distance(values[peak]) >= ANOMALOUS) else {
+        let Some(peak) =
+            peak.filter(|&peak| before >= 1 && values.len() >= 3 && level.distance(values[peak]) >= ANOMALOUS)
+        else {
             return Self::none(values);
         };
         let onset = walk_back(values, &level, peak);
