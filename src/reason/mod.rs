@@ -2,6 +2,7 @@
 
 pub mod facts;
 pub mod rules;
+pub mod signature;
 pub mod words;
 
 use async_trait::async_trait;

@@ -1,0 +1,288 @@
+//! Which questions to ask, in which order, and when enough is known.
+//!
+//! The first plan follows the alert's service, what it depends on, and what tells the leading causes apart; the
+//! runbooks found give the reasons. Evidence that points elsewhere revises it.
+
+use super::calls;
+use super::conclude::{cite, leading};
+use super::observe::View;
+use super::remedy::list_items;
+use super::score::{Candidate, rank};
+use super::topology::names;
+use super::windows::over_usual_range;
+use crate::domain::text::clean_line;
+use crate::domain::{Call, Decision, Finding, Lang, Outcome, Plan, State, Step, StepState};
+use crate::reason::StepMove;
+
+/// Rounds of calls within one step.
+const MAX_TURNS: usize = 3;
+/// Services looked at in one step.
+const MAX_SERVICES: usize = 6;
+/// From this probability on a cause is decisive once its own questions are answered.
+const DECISIVE: f64 = 0.9;
+/// Steps in all: each costs a round.
+const MAX_STEPS: usize = 8;
+const MAX_QUOTE_CHARS: usize = 140;
+
+/// The first plan.
+pub(super) fn plan(state: &State) -> Plan {
+    let lang = state.facts.lang;
+    let mut steps: Vec<Step> = Vec::new();
+    let mut add = |(en, zh): (String, String), words: &[&str], calls: Vec<Call>| {
+        let id = steps.len() as u32 + 1;
+        let reason = reason(state, words);
+        steps.push(new_step(id, lang.pick(en, zh), reason, calls));
+    };
+    if let Some(expr) = &state.facts.metric {
+        let texts = (
+            "How does the alert's own metric run, over its own window and the usual one?".into(),
+            "告警指标本身如何变化？按告警窗口和常用窗口分别查看".into(),
+        );
+        let exprs = [Some(expr.clone()), over_usual_range(expr)];
+        add(
+            texts,
+            &["metric", "rate", "指标", "error rate", "错误率"],
+            exprs.iter().flatten().filter_map(|expr| calls::metric(state, expr)).collect(),
+        );
+    }
+    let centres = centres(state);
+    if !centres.is_empty() {
+        let list = centres.join(", ");
+        let texts = (
+            format!("What do logs, metrics and instances of {list} show?"),
+            format!("{list} 的日志、指标和实例状态有什么异常？"),
+        );
+        add(
+            texts,
+            &["log", "日志", "pod", "instance", "实例", "error", "错误"],
+            centres.iter().flat_map(|service| look_at(state, service)).collect(),
+        );
+    }
+    let callees: Vec<String> =
+        centres.iter().flat_map(|service| state.topology.get(service)).flatten().take(MAX_SERVICES).cloned().collect();
+    if !callees.is_empty() {
+        let list = callees.join(", ");
+        let texts =
+            (format!("Are the services that it depends on well: {list}?"), format!("它依赖的服务是否正常：{list}？"));
+        add(
+            texts,
+            &["depend", "downstream", "upstream", "database", "依赖", "下游", "上游", "数据库"],
+            callees.iter().flat_map(|service| look_at(state, service)).collect(),
+        );
+    }
+    let view = View::of(state);
+    let ranked = rank(&view);
+    if let Some(first) = leading(&ranked) {
+        let question = discriminating(first, lang);
+        add((question.clone(), question), &["metric", "指标"], questions_of(state, first));
+    }
+    let texts = ("Was anything changed before it began?".into(), "开始之前有没有变更？".into());
+    add(
+        texts,
+        &["deploy", "release", "rollback", "change", "发布", "变更", "回滚"],
+        calls::changes(state).into_iter().collect(),
+    );
+    Plan { steps, revisions: Vec::new() }
+}
+
+fn new_step(id: u32, question: String, reason: String, calls: Vec<Call>) -> Step {
+    Step { id, question, reason, calls, state: StepState::Pending, conclusion: None, evidence: Vec::new() }
+}
+
+/// The services to begin with: the alert's, else those that their metrics rank first, else the ones nobody calls.
+fn centres(state: &State) -> Vec<String> {
+    if let Some(service) = &state.facts.service {
+        return vec![service.clone()];
+    }
+    let ranked = state.evidence.iter().filter_map(|evidence| match &evidence.data {
+        Finding::RankedService(ranked) => Some(ranked.service.clone()),
+        Finding::Workload(workload) if workload.ready < workload.desired => Some(workload.name.clone()),
+        _ => None,
+    });
+    let mut found: Vec<String> = ranked.take(3).collect();
+    if found.is_empty() {
+        let called: Vec<&String> = state.topology.values().flatten().collect();
+        found.extend(state.topology.keys().filter(|caller| !called.contains(caller)).take(2).cloned());
+    }
+    found.dedup();
+    found
+}
+
+/// Everything about one service that was not asked yet.
+fn look_at(state: &State, service: &str) -> Vec<Call> {
+    let all =
+        [calls::logs(state, service), calls::anomalies(state, Some(service)), calls::status(state, Some(service))];
+    all.into_iter().flatten().filter(|call| !state.was_called(call)).collect()
+}
+
+/// Why a step is asked: the line of a runbook that speaks of it, else the kind of the alert.
+fn reason(state: &State, words: &[&str]) -> String {
+    let lang = state.facts.lang;
+    let named = state.hits.iter().enumerate().find_map(|(index, hit)| {
+        let item = list_items(&hit.content).into_iter().find(|item| {
+            let item = item.to_lowercase();
+            words.iter().any(|word| item.contains(word))
+        })?;
+        Some((index + 1, clean_line(&item, MAX_QUOTE_CHARS)))
+    });
+    match named {
+        Some((n, item)) => lang.pick(format!("runbook [{n}]: {item}"), format!("文档 [{n}]：{item}")),
+        None => lang.pick("what such an alert needs first".into(), "此类告警首先要确认".into()),
+    }
+}
+
+/// What tells the leading cause from its nearest neighbour.
+fn discriminating(candidate: &Candidate, lang: Lang) -> String {
+    let kind = candidate.category().title(lang);
+    match candidate.signature.neighbours.first() {
+        Some(neighbour) => {
+            let other = neighbour.category.title(lang);
+            lang.pick(format!("Is it \"{kind}\" rather than \"{other}\"?"), format!("是“{kind}”，还是“{other}”？"))
+        }
+        None => lang.pick(format!("Does more speak for \"{kind}\"?"), format!("还有什么支持“{kind}”？")),
+    }
+}
+
+/// The calls that a signature asks for, as far as they were not made.
+fn questions_of(state: &State, candidate: &Candidate) -> Vec<Call> {
+    let service = candidate.service.as_deref().unwrap_or_default();
+    let service = service.replace('\\', "\\\\").replace('"', "\\\"");
+    let exprs = candidate.signature.questions.iter().flat_map(|question| &question.metrics);
+    let mut calls: Vec<Call> =
+        exprs.filter_map(|expr| calls::metric(state, &expr.replace("{service}", &service))).collect();
+    if let Some(service) = candidate.service.as_deref() {
+        calls.extend(look_at(state, service));
+    }
+    calls.retain(|call| !state.was_called(call));
+    calls
+}
+
+/// The next move of a step.
+pub(super) fn work(state: &State, step: &Step, turn: usize) -> StepMove {
+    let lang = state.facts.lang;
+    if turn == 0 {
+        let calls: Vec<Call> =
+            step.calls.iter().filter(|call| state.has_tool(&call.tool) && !state.was_called(call)).cloned().collect();
+        if !calls.is_empty() {
+            return StepMove::Call { thought: step.question.clone(), calls };
+        }
+    } else if turn < MAX_TURNS
+        && let Some((service, ids, calls)) = elsewhere(state)
+    {
+        let service = clean_line(&service, 80);
+        let cited = cite(&ids);
+        let thought =
+            lang.pick(format!("{cited} points to {service}: look there"), format!("{cited} 指向 {service}，继续查看"));
+        return StepMove::Call { thought, calls };
+    }
+    StepMove::Done { conclusion: conclusion(state, step) }
+}
+
+/// The service that the leading cause lies in, with the calls that nobody made there yet.
+fn elsewhere(state: &State) -> Option<(String, Vec<String>, Vec<Call>)> {
+    let view = View::of(state);
+    let ranked = rank(&view);
+    let first = ranked.iter().take(3).find(|one| {
+        let service = one.service.as_deref().unwrap_or_default();
+        one.probability() >= 0.2 && !look_at(state, service).is_empty() && may_be_asked(state, service)
+    })?;
+    let service = first.service.clone()?;
+    let calls = look_at(state, &service);
+    Some((service, first.evidence_for.clone(), calls))
+}
+
+/// Hosts have no logs of their own; services that something is known of do.
+fn may_be_asked(state: &State, service: &str) -> bool {
+    names(&state.topology).contains(service)
+        || state.facts.service.as_deref() == Some(service)
+        || state.evidence.iter().any(|evidence| match &evidence.data {
+            Finding::Workload(workload) => workload.name == service,
+            Finding::Pattern(pattern) => pattern.service.as_deref() == Some(service),
+            Finding::RankedService(ranked) => ranked.service == service,
+            _ => false,
+        })
+}
+
+/// What a step found, with citations.
+fn conclusion(state: &State, step: &Step) -> String {
+    let lang = state.facts.lang;
+    let made: Vec<_> =
+        state.invocations.iter().filter(|made| made.step == Some(step.id) || step.calls.contains(&made.call)).collect();
+    let failed: Vec<&str> = made
+        .iter()
+        .filter_map(|made| match &made.outcome {
+            Outcome::Failure(failure) => Some(failure.message.as_str()),
+            Outcome::Output(_) => None,
+        })
+        .collect();
+    let view = View::of(state);
+    let ids: Vec<&String> = made.iter().flat_map(|made| &made.evidence).collect();
+    let mut telling: Vec<_> =
+        view.all.iter().filter(|one| ids.contains(&&one.evidence.id) && one.strength >= 0.5).collect();
+    telling.sort_by(|a, b| b.strength.total_cmp(&a.strength));
+    let parts: Vec<String> = telling
+        .iter()
+        .take(3)
+        .map(|one| format!("{} [{}]", clean_line(&one.evidence.summary, 200), one.evidence.id))
+        .collect();
+    match (parts.is_empty(), failed.first()) {
+        (false, _) => parts.join(lang.pick("; ", "；")),
+        (true, Some(message)) => {
+            let message = clean_line(message, MAX_QUOTE_CHARS);
+            lang.pick(format!("could not be answered: {message}"), format!("未能查明：{message}"))
+        }
+        (true, None) => lang.pick("nothing that stands out".into(), "没有明显异常".into()),
+    }
+}
+
+/// What to do after a step.
+pub(super) fn replan(state: &State) -> Decision {
+    let lang = state.facts.lang;
+    let view = View::of(state);
+    let ranked = rank(&view);
+    let pending: Vec<Step> = state.plan.steps.iter().filter(|step| step.state == StepState::Pending).cloned().collect();
+    let has_room = state.plan.steps.iter().filter(|step| step.state != StepState::Skipped).count() < MAX_STEPS;
+    if has_room && let Some(decision) = redirect(state, &ranked, &pending) {
+        return decision;
+    }
+    if let Some(first) = ranked.first()
+        && first.probability() >= DECISIVE
+        && first.groups >= 2
+        && questions_of(state, first).is_empty()
+        && pending.iter().all(|step| step.calls.iter().all(|call| state.was_called(call)))
+    {
+        let kind = first.category().title(lang);
+        let cited = cite(&first.evidence_for);
+        let reason = lang.pick(
+            format!("{kind} is well supported {cited}, and nothing is left that could change it"),
+            format!("{kind}证据充分 {cited}，无需继续"),
+        );
+        return Decision::Finish { reason };
+    }
+    if pending.is_empty() {
+        return Decision::Finish { reason: lang.pick("nothing is left to ask".into(), "没有更多问题".into()) };
+    }
+    Decision::Continue
+}
+
+/// A revision when the leading cause lies where nobody looked, or has questions of its own that nobody asked.
+fn redirect(state: &State, ranked: &[Candidate], pending: &[Step]) -> Option<Decision> {
+    let lang = state.facts.lang;
+    let asked = |call: &Call| pending.iter().any(|step| step.calls.contains(call));
+    let leading = ranked.iter().take(2).find(|one| {
+        one.probability() >= 0.2
+            && may_be_asked(state, one.service.as_deref().unwrap_or_default())
+            && questions_of(state, one).iter().any(|call| !asked(call))
+    })?;
+    let service = clean_line(leading.service.as_deref().unwrap_or_default(), 80);
+    let calls = questions_of(state, leading);
+    let id = state.plan.steps.iter().map(|step| step.id).max().unwrap_or(0) + 1;
+    let kind = leading.category().title(lang);
+    let cited = cite(&leading.evidence_for);
+    let reason = lang.pick(format!("{cited} points to {service}: {kind}"), format!("{cited} 指向 {service}：{kind}"));
+    let mut steps = vec![new_step(id, discriminating(leading, lang), reason.clone(), calls)];
+    // Pending steps keep their place under new numbers: a number once skipped stays skipped.
+    let others = pending.iter().enumerate().map(|(index, step)| Step { id: id + 1 + index as u32, ..step.clone() });
+    steps.extend(others);
+    Some(Decision::Revise { pending: steps, reason })
+}

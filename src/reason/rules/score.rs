@@ -1,0 +1,221 @@
+//! Candidates, each a kind of cause at a service, weighed by log odds: evidence for in independent groups, evidence
+//! against, how the service stands to the one that alerts, and which candidate is merely a consequence of another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::absence;
+use super::matching::{Match, contradictions, matches};
+use super::observe::{BLUR, View};
+use super::topology::{Relation, below, relation};
+use crate::domain::{Category, Finding};
+use crate::reason::signature::{self, Against, Signature};
+
+/// Several wordings of one message are one piece of evidence: after the first, each in a group counts this much less.
+const DIMINISHING: [f64; 4] = [1.0, 0.35, 0.15, 0.05];
+/// An alert of a kind that the cause usually raises.
+const SYMPTOM_BONUS: f64 = 0.5;
+/// The alert's own words point to the cause.
+const ALERT_BONUS: f64 = 1.0;
+/// What a consequence loses against the cause that explains it.
+const EXPLAINED_PENALTY: f64 = 2.5;
+/// A cause that explains others is the better for it, each by this much, twice at most.
+const EXPLAINS_BONUS: f64 = 0.3;
+
+/// Something that speaks against a candidate.
+pub(super) struct Objection {
+    pub against: &'static Against,
+    pub ids: Vec<String>,
+}
+
+/// A possible cause.
+pub(super) struct Candidate {
+    pub signature: &'static Signature,
+    pub service: Option<String>,
+    /// Log odds.
+    pub score: f64,
+    /// Log odds from evidence alone.
+    pub support: f64,
+    /// Independent groups of evidence that speak for it.
+    pub groups: usize,
+    /// Strongest first.
+    pub evidence_for: Vec<String>,
+    pub objections: Vec<Objection>,
+    pub onset: Option<Timestamp>,
+    /// The cause that explains it, as an index into the ranking.
+    pub explained_by: Option<(Category, Option<String>)>,
+}
+
+impl Candidate {
+    pub fn category(&self) -> Category {
+        self.signature.category
+    }
+
+    pub fn probability(&self) -> f64 {
+        1.0 / (1.0 + (-self.score).exp())
+    }
+
+    pub fn evidence_against(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.objections.iter().flat_map(|objection| &objection.ids).cloned().collect();
+        ids.dedup();
+        ids
+    }
+}
+
+/// All candidates that any evidence speaks for, best first.
+pub(super) fn rank(view: &View<'_>) -> Vec<Candidate> {
+    let mut candidates: Vec<Candidate> =
+        signature::all().iter().flat_map(|signature| of_signature(view, signature)).collect();
+    explain(view, &mut candidates);
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.category().cmp(&b.category())));
+    candidates
+}
+
+fn of_signature(view: &View<'_>, signature: &'static Signature) -> Vec<Candidate> {
+    let mut by_service: BTreeMap<String, Vec<Match<'_, '_>>> = BTreeMap::new();
+    for found in matches(view, signature) {
+        by_service.entry(found.service.clone()).or_default().push(found);
+    }
+    by_service.into_iter().map(|(service, found)| candidate(view, signature, service, found)).collect()
+}
+
+fn candidate(
+    view: &View<'_>,
+    signature: &'static Signature,
+    service: String,
+    mut found: Vec<Match<'_, '_>>,
+) -> Candidate {
+    found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut support = 0.0;
+    for one in &found {
+        let nth = groups.entry(one.group).or_default();
+        support += one.weight * DIMINISHING.get(*nth).copied().unwrap_or(0.0);
+        *nth += 1;
+    }
+    let mut seen = BTreeSet::new();
+    let evidence_for: Vec<String> =
+        found.iter().map(|one| one.observation.evidence.id.clone()).filter(|id| seen.insert(id.clone())).collect();
+    let has_logs = found.iter().any(|one| matches!(one.observation.evidence.data, Finding::Pattern(_)));
+    let objections = objections(view, signature, &service, has_logs);
+    let lost: f64 = objections.iter().map(|objection| objection.against.weight).sum();
+    let score = signature.prior + support - lost
+        + of_alert(view, signature)
+        + of_place(view, &service)
+        + of_rank(view, &service);
+    Candidate {
+        signature,
+        score,
+        support,
+        groups: groups.len(),
+        evidence_for,
+        objections,
+        onset: found.iter().filter(|one| one.weight > 0.5).filter_map(|one| one.observation.at).min(),
+        explained_by: None,
+        service: Some(service),
+    }
+}
+
+/// What speaks against a cause at a service.
+pub(super) fn objections(
+    view: &View<'_>,
+    signature: &'static Signature,
+    service: &str,
+    has_logs: bool,
+) -> Vec<Objection> {
+    let mut objections = Vec::new();
+    for against in &signature.against {
+        let shown = match against.when {
+            Some(signature::Absence::NoLog) if has_logs => None,
+            Some(when) => absence::shown(view, when, service),
+            None => None,
+        };
+        let found = contradictions(view, against, service);
+        let found: Vec<String> = found.iter().map(|observation| observation.evidence.id.clone()).take(3).collect();
+        match shown {
+            Some(ids) => objections.push(Objection { against, ids }),
+            None if !found.is_empty() => objections.push(Objection { against, ids: found }),
+            None => {}
+        }
+    }
+    objections
+}
+
+fn of_alert(view: &View<'_>, signature: &Signature) -> f64 {
+    let kind = if signature.symptoms.contains(&view.state.facts.symptom) { SYMPTOM_BONUS } else { 0.0 };
+    let text = view.state.alert().text();
+    let words = signature.alert.as_ref().is_some_and(|words| words.is_match(&text));
+    kind + if words { ALERT_BONUS } else { 0.0 }
+}
+
+/// A cause lies in the alerting service or below it. What cannot be reached from it is most likely something else.
+fn of_place(view: &View<'_>, service: &str) -> f64 {
+    match relation(view.state, service) {
+        Relation::Itself => 0.4,
+        Relation::Below => 0.2,
+        Relation::Unknown => 0.0,
+        Relation::Above => -1.2,
+        Relation::Apart => -2.2,
+    }
+}
+
+/// How the metrics rank the service among the others.
+fn of_rank(view: &View<'_>, service: &str) -> f64 {
+    let mut ranked = view.all.iter().filter_map(|one| match &one.evidence.data {
+        Finding::RankedService(ranked) => Some(ranked.service.as_str()),
+        _ => None,
+    });
+    match ranked.position(|name| name == service) {
+        Some(0) => 0.5,
+        Some(1 | 2) => 0.25,
+        _ => 0.0,
+    }
+}
+
+/// Finds consequences: a candidate that an earlier or simultaneous one explains ranks behind it.
+fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
+    let before: Vec<f64> = candidates.iter().map(|one| one.score).collect();
+    let mut causes: Vec<Option<usize>> = vec![None; candidates.len()];
+    for effect in 0..candidates.len() {
+        causes[effect] = (0..candidates.len())
+            .filter(|&cause| cause != effect && before[cause] > -0.5)
+            .filter(|&cause| is_cause_of(view, &candidates[cause], &candidates[effect]))
+            .filter(|&cause| {
+                !is_cause_of(view, &candidates[effect], &candidates[cause]) || before[cause] > before[effect]
+            })
+            .max_by(|&a, &b| before[a].total_cmp(&before[b]));
+    }
+    for (effect, cause) in causes.iter().enumerate().filter_map(|(effect, cause)| Some((effect, (*cause)?))) {
+        candidates[effect].explained_by = Some((candidates[cause].category(), candidates[cause].service.clone()));
+        let probability = 1.0 / (1.0 + (-before[cause]).exp());
+        candidates[effect].score = (before[effect] - EXPLAINED_PENALTY * probability).min(before[cause] - 0.5);
+    }
+    for cause in 0..candidates.len() {
+        let effects =
+            causes.iter().enumerate().filter(|(effect, by)| **by == Some(cause) && before[*effect] > -1.0).count();
+        if candidates[cause].explained_by.is_none() {
+            candidates[cause].score += EXPLAINS_BONUS * effects.min(2) as f64;
+        }
+    }
+}
+
+fn is_cause_of(view: &View<'_>, cause: &Candidate, effect: &Candidate) -> bool {
+    let in_time = match (cause.onset, effect.onset) {
+        (Some(cause), Some(effect)) => cause.duration_since(effect) <= BLUR,
+        _ => true,
+    };
+    if !in_time {
+        return false;
+    }
+    let (Some(at), Some(seen)) = (cause.service.as_deref(), effect.service.as_deref()) else { return false };
+    let topology = &view.state.topology;
+    let is_below = at != seen && below(topology, seen).contains(at);
+    if cause.category() == effect.category() {
+        return is_below && cause.score > effect.score - 3.0;
+    }
+    // A host or a shared piece of infrastructure is in no topology: it may be below anything.
+    let is_outside = !super::topology::names(topology).contains(at);
+    let is_above = at != seen && below(topology, at).contains(seen);
+    cause.signature.explains.contains(&effect.category()) && (at == seen || is_below || is_outside || is_above)
+}

@@ -1,0 +1,365 @@
+//! What is known of each kind of root cause: signature files, compiled in, parsed and checked once.
+//!
+//! The files in `signatures/` are written for people on call; their README explains every key.
+
+use std::sync::LazyLock;
+
+use include_dir::{Dir, include_dir};
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use crate::domain::{Category, ChangeKind, Lang, Symptom};
+
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/reason/signatures");
+
+/// A text in both languages.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bilingual {
+    pub en: String,
+    pub zh: String,
+}
+
+impl Bilingual {
+    pub fn get(&self, lang: Lang) -> &str {
+        lang.pick(&self.en, &self.zh)
+    }
+}
+
+/// Who holds the cause that a clue shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holder {
+    /// Whoever logged it, whose series moved, whose pod is in that state.
+    #[default]
+    Here,
+    /// The service that the text names, else the only callee.
+    Callee,
+    /// As `callee`, among databases.
+    Database,
+    /// As `callee`, among caches.
+    Cache,
+}
+
+/// How a series has to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Move {
+    Up,
+    Down,
+    /// Grows steadily.
+    Ramp,
+    /// Holds at a ceiling.
+    Saturated,
+    /// Ends.
+    Absent,
+    /// Falls to nothing.
+    Zero,
+    /// Stays as it was.
+    Flat,
+    /// Whatever its course: `above` or `below` decide.
+    Any,
+}
+
+/// One or more regular expressions as one, ignoring case.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct Patterns(Regex);
+
+/// All alternatives of one clue together stay far below this.
+const MAX_REGEX_BYTES: usize = 8 << 20;
+
+impl TryFrom<Vec<String>> for Patterns {
+    type Error = regex::Error;
+
+    fn try_from(list: Vec<String>) -> Result<Self, regex::Error> {
+        let alternatives: Vec<String> = list.iter().map(|pattern| format!("(?:{pattern})")).collect();
+        RegexBuilder::new(&alternatives.join("|"))
+            .case_insensitive(true)
+            .multi_line(true)
+            .size_limit(MAX_REGEX_BYTES)
+            .build()
+            .map(Self)
+    }
+}
+
+impl Patterns {
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// Evidence in logs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogClue {
+    #[serde(default = "logs_group")]
+    pub group: String,
+    /// Log odds that a burst of it adds.
+    pub weight: f64,
+    #[serde(default)]
+    pub holder: Holder,
+    pub patterns: Patterns,
+    /// A text that matches these is about something else.
+    pub except: Option<Patterns>,
+}
+
+/// Evidence in metrics.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricClue {
+    #[serde(default = "metrics_group")]
+    pub group: String,
+    pub weight: f64,
+    #[serde(default)]
+    pub holder: Holder,
+    /// Matched against the expression and labels.
+    pub names: Patterns,
+    pub except: Option<Patterns>,
+    pub moves: Vec<Move>,
+    /// The extreme value has to be at least (at most) this.
+    pub above: Option<f64>,
+    pub below: Option<f64>,
+}
+
+/// Evidence in the state of workloads.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusClue {
+    #[serde(default = "status_group")]
+    pub group: String,
+    pub weight: f64,
+    #[serde(default)]
+    pub holder: Holder,
+    /// Matched against a line such as `pod ... waiting: CrashLoopBackOff` or `event Warning FailedScheduling ...`.
+    pub patterns: Patterns,
+    pub except: Option<Patterns>,
+}
+
+/// Evidence in what was changed before the symptom.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeClue {
+    #[serde(default = "change_group")]
+    pub group: String,
+    pub weight: f64,
+    pub kinds: Vec<ChangeKind>,
+    /// The summary has to match, where given.
+    pub patterns: Option<Patterns>,
+}
+
+/// A finding that a cause would have left and that is not there, or a sign of health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Absence {
+    /// No container of the service restarted in the time looked at.
+    NoRestart,
+    /// All wanted instances are ready.
+    AllReady,
+    /// Every node that was seen is ready.
+    NodesReady,
+    /// Nothing of the service was changed shortly before the symptom.
+    NoChange,
+    /// The service's logs were read, and none of the clues is in them.
+    NoLog,
+    /// The service itself shows errors or restarts: it is not merely slow, or not merely watched badly.
+    OtherTrouble,
+}
+
+/// Evidence against.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Against {
+    /// Log odds that it takes away.
+    pub weight: f64,
+    pub when: Option<Absence>,
+    /// Findings that speak for something else.
+    pub logs: Option<Patterns>,
+    pub status: Option<Patterns>,
+    pub names: Option<Patterns>,
+    #[serde(default)]
+    pub moves: Vec<Move>,
+    pub above: Option<f64>,
+    pub below: Option<f64>,
+    /// Why it speaks against.
+    pub text: Bilingual,
+}
+
+/// A cause that is easily taken for this one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Neighbour {
+    pub category: Category,
+    /// What tells them apart.
+    pub text: Bilingual,
+}
+
+/// Something to ask when this cause is suspected.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    pub en: String,
+    pub zh: String,
+    /// Expressions; `{service}` stands for the name of the service.
+    #[serde(default)]
+    pub metrics: Vec<String>,
+}
+
+/// What a remedy is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RemedyKind {
+    /// Stops the pain now.
+    Mitigate,
+    /// Only reads.
+    Verify,
+    /// Removes the cause.
+    Fix,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remedy {
+    pub kind: RemedyKind,
+    pub en: String,
+    pub zh: String,
+    /// `{service}` and `{namespace}` are filled in, quoted for a shell.
+    pub command: Option<String>,
+}
+
+/// All that is known of one kind of root cause.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    pub category: Category,
+    /// Log odds before any evidence.
+    pub prior: f64,
+    /// Kinds of alerts that it usually raises.
+    #[serde(default)]
+    pub symptoms: Vec<Symptom>,
+    /// Words in the alert itself that point to it.
+    pub alert: Option<Patterns>,
+    pub explanation: Bilingual,
+    /// Causes that are merely consequences of this one when it is there.
+    #[serde(default)]
+    pub explains: Vec<Category>,
+    #[serde(default)]
+    pub logs: Vec<LogClue>,
+    #[serde(default)]
+    pub metrics: Vec<MetricClue>,
+    #[serde(default)]
+    pub status: Vec<StatusClue>,
+    #[serde(default)]
+    pub changes: Vec<ChangeClue>,
+    #[serde(default)]
+    pub against: Vec<Against>,
+    #[serde(default)]
+    pub neighbours: Vec<Neighbour>,
+    #[serde(default)]
+    pub questions: Vec<Question>,
+    pub remedies: Vec<Remedy>,
+}
+
+fn logs_group() -> String {
+    "logs".into()
+}
+
+fn metrics_group() -> String {
+    "metrics".into()
+}
+
+fn status_group() -> String {
+    "status".into()
+}
+
+fn change_group() -> String {
+    "change".into()
+}
+
+/// A signature file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("signature file {file}: {message}")]
+pub struct SignatureError {
+    file: String,
+    message: String,
+}
+
+/// All signatures, in the order of [`Category::ALL`].
+pub fn all() -> &'static [Signature] {
+    // The files are compiled in, and a test loads every one of them.
+    static ALL: LazyLock<Vec<Signature>> =
+        LazyLock::new(|| load().expect("the compiled-in signatures are checked by a test"));
+    &ALL
+}
+
+/// The signature of a category; `unknown` has none.
+pub fn of(category: Category) -> Option<&'static Signature> {
+    all().iter().find(|signature| signature.category == category)
+}
+
+fn load() -> Result<Vec<Signature>, SignatureError> {
+    let mut signatures = Vec::new();
+    for file in FILES.files().filter(|file| file.path().extension().is_some_and(|ending| ending == "toml")) {
+        let name = file.path().display().to_string();
+        let fail = |message: String| SignatureError { file: name.clone(), message };
+        let text = file.contents_utf8().ok_or_else(|| fail("is not UTF-8".into()))?;
+        let signature: Signature = toml::from_str(text).map_err(|error| fail(error.to_string()))?;
+        check(&signature, &name).map_err(fail)?;
+        signatures.push(signature);
+    }
+    signatures.sort_by_key(|signature| signature.category);
+    Ok(signatures)
+}
+
+fn check(signature: &Signature, file: &str) -> Result<(), String> {
+    let id = signature.category.id();
+    if file != format!("{id}.toml") {
+        return Err(format!("is about `{id}`: expected the file name {id}.toml"));
+    }
+    if signature.logs.is_empty()
+        && signature.metrics.is_empty()
+        && signature.status.is_empty()
+        && signature.changes.is_empty()
+    {
+        return Err("has no evidence: add [[logs]], [[metrics]], [[status]] or [[changes]]".into());
+    }
+    for kind in [RemedyKind::Verify, RemedyKind::Fix] {
+        if !signature.remedies.iter().any(|remedy| remedy.kind == kind) {
+            return Err(format!("has no remedy of the kind {kind:?}: add [[remedies]]"));
+        }
+    }
+    let weights = signature.logs.iter().map(|clue| clue.weight);
+    let weights = weights.chain(signature.metrics.iter().map(|clue| clue.weight));
+    let weights = weights.chain(signature.status.iter().map(|clue| clue.weight));
+    let mut weights = weights.chain(signature.against.iter().map(|against| against.weight));
+    match weights.find(|weight| !(0.0..=6.0).contains(weight)) {
+        Some(weight) => Err(format!("has the weight {weight}: expected log odds from 0 to 6")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signature_file_loads_and_every_category_has_one() {
+        let loaded: Vec<Category> = load().unwrap().iter().map(|signature| signature.category).collect();
+        let wanted: Vec<Category> = Category::ALL.iter().copied().filter(|one| *one != Category::Unknown).collect();
+        assert_eq!(loaded, wanted);
+    }
+
+    #[test]
+    fn a_signature_names_only_others_as_neighbours_and_consequences() {
+        for signature in all() {
+            let named = signature
+                .neighbours
+                .iter()
+                .map(|neighbour| neighbour.category)
+                .chain(signature.explains.iter().copied());
+            assert!(named.into_iter().all(|category| category != signature.category), "{}", signature.category.id());
+            assert!(!signature.neighbours.is_empty(), "{}", signature.category.id());
+        }
+    }
+}
