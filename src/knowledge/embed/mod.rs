@@ -10,27 +10,19 @@
 //! ```
 //!
 //! A text has the same vector alone and in any batch, so a caller that wants to show progress embeds part by part:
-//! some 64 passages at a time keep all cores busy. In reading order: `gguf` (the file of weights), `vocabulary` and
-//! `pieces` (text → ids), `bert` (ids → vectors) over `tile` and `curve` (its arithmetic), `centring`.
+//! some 64 passages at a time keep all cores busy. The model's arithmetic is the package `e5`; here it gets its file, its
+//! prefixes, batches, and `centring`.
 
-mod bert;
 mod centring;
-mod curve;
-mod gguf;
-mod pieces;
-mod tile;
-mod vocabulary;
 
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use e5::{DIMENSIONS, Model, Window};
 use rayon::prelude::*;
 
-use self::bert::{Bert, DIMENSIONS};
 pub use self::centring::Centring;
-use self::gguf::Gguf;
-use self::pieces::Pieces;
 use super::{EmbedError, Embedder, TextRole};
 use crate::domain::lang::Lang;
 
@@ -48,17 +40,15 @@ const PACK: usize = 512;
 pub struct EmbeddedModel(Arc<Parts>);
 
 struct Parts {
-    pieces: Pieces<'static>,
-    bert: Bert<'static>,
+    model: Model<'static>,
     centring: Centring,
 }
 
 impl EmbeddedModel {
     /// Reads the model's vocabulary and small parameters; the weights stay as they are.
     pub fn load() -> Result<Self, EmbedError> {
-        let file = Gguf::parse(MODEL)?;
-        let (pieces, bert) = rayon::join(|| Pieces::new(&file), || Bert::new(&file));
-        Ok(Self(Arc::new(Parts { pieces: pieces?, bert: bert?, centring: Centring::parse(MEANS, DIMENSIONS)? })))
+        let model = Model::new(MODEL).map_err(|error| EmbedError(error.to_string()))?;
+        Ok(Self(Arc::new(Parts { model, centring: Centring::parse(MEANS, DIMENSIONS)? })))
     }
 
     /// The model of this process, read when first asked for.
@@ -109,28 +99,24 @@ impl Embedder for EmbeddedModel {
 }
 
 /// A part of a text, and the text's place among its fellows.
-struct Window {
+struct Part {
     text: usize,
-    ids: Vec<u32>,
+    window: Window,
 }
 
 impl Parts {
     fn vectors<T: AsRef<str> + Sync>(&self, role: TextRole, texts: &[T]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let cut: Vec<_> = texts.par_iter().map(|text| self.pieces.windows(role, text.as_ref())).collect();
+        let cut: Vec<_> = texts.par_iter().map(|text| self.model.windows(prefix(role), text.as_ref())).collect();
         let of_text =
-            |(text, windows): (usize, Vec<Vec<u32>>)| windows.into_iter().map(move |ids| Window { text, ids });
-        let mut windows: Vec<Window> = cut.into_iter().enumerate().flat_map(of_text).collect();
-        if let Some(id) = windows.iter().flat_map(|window| &window.ids).find(|id| **id as usize >= self.bert.pieces()) {
-            return Err(EmbedError(format!("the tokenizer gave piece {id}, which the model does not have")));
-        }
+            |(text, windows): (usize, Vec<Window>)| windows.into_iter().map(move |window| Part { text, window });
+        let mut parts: Vec<Part> = cut.into_iter().enumerate().flat_map(of_text).collect();
         // The longest first, so that no long one is left for the end; the sort is stable.
-        windows.sort_by_key(|window| Reverse(window.ids.len()));
-        let means: Vec<Vec<f32>> = packs(&windows).into_par_iter().flat_map(|pack| self.means(pack)).collect();
+        parts.sort_by_key(|part| Reverse(part.window.tokens()));
+        let means: Vec<Vec<f32>> = packs(&parts).into_par_iter().flat_map(|pack| self.means(pack)).collect();
         let mut vectors = vec![vec![0.0; DIMENSIONS]; texts.len()];
-        // Windows of one text are summed in the order of the sort: all but its last are of the same length.
-        for (window, mean) in windows.iter().zip(means) {
-            let pieces = window.ids.len() as f32 - 2.0;
-            for (sum, value) in vectors[window.text].iter_mut().zip(mean) {
+        for (part, mean) in parts.iter().zip(means) {
+            let pieces = part.window.pieces().len() as f32;
+            for (sum, value) in vectors[part.text].iter_mut().zip(mean) {
                 *sum += value * pieces;
             }
         }
@@ -138,22 +124,30 @@ impl Parts {
         Ok(vectors)
     }
 
-    fn means(&self, pack: &[Window]) -> Vec<Vec<f32>> {
-        let ids: Vec<&[u32]> = pack.iter().map(|window| &window.ids[..]).collect();
-        self.bert.means(&ids)
+    fn means(&self, pack: &[Part]) -> Vec<Vec<f32>> {
+        let windows: Vec<&Window> = pack.iter().map(|part| &part.window).collect();
+        self.model.means(&windows)
+    }
+}
+
+/// What the model was trained to find in front of a text.
+fn prefix(role: TextRole) -> &'static str {
+    match role {
+        TextRole::Passage => "passage: ",
+        TextRole::Query => "query: ",
     }
 }
 
 /// Neighbours in the sort, up to `PACK` tokens or a core's share of all.
-fn packs(windows: &[Window]) -> Vec<&[Window]> {
-    let total: usize = windows.iter().map(|window| window.ids.len()).sum();
+fn packs(parts: &[Part]) -> Vec<&[Part]> {
+    let total: usize = parts.iter().map(|part| part.window.tokens()).sum();
     let share = total.div_ceil(rayon::current_num_threads()).min(PACK);
     let mut packs = Vec::new();
-    let mut rest = windows;
+    let mut rest = parts;
     while !rest.is_empty() {
         let mut tokens = 0;
-        let fits = rest.iter().take_while(|window| {
-            tokens += window.ids.len();
+        let fits = rest.iter().take_while(|part| {
+            tokens += part.window.tokens();
             tokens <= share
         });
         let (pack, after) = rest.split_at(fits.count().max(1));
@@ -212,12 +206,15 @@ mod tests {
         vector.len() == DIMENSIONS && (cosine(vector, vector) - 1.0).abs() < 1e-4
     }
 
+    fn windows(role: TextRole, text: &str) -> Vec<Window> {
+        model().0.model.windows(prefix(role), text)
+    }
+
     #[test]
     fn ids_are_those_of_the_published_tokenizer() {
         for (role, sample) in samples() {
-            let ids =
-                model().0.pieces.windows(role, &sample.text).into_iter().flat_map(|ids| ids[1..ids.len() - 1].to_vec());
-            assert_eq!(ids.collect::<Vec<_>>(), sample.ids[1..sample.ids.len() - 1], "{}", sample.text);
+            let found: Vec<u32> = windows(role, &sample.text).iter().flat_map(Window::pieces).copied().collect();
+            assert_eq!(found, sample.ids[1..sample.ids.len() - 1], "{}", sample.text);
         }
     }
 
@@ -262,9 +259,8 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_into_windows_and_their_number_is_bounded() {
-        let pieces = &model().0.pieces;
         let sizes =
-            |text: &str| -> Vec<usize> { pieces.windows(TextRole::Passage, text).iter().map(Vec::len).collect() };
+            |text: &str| -> Vec<usize> { windows(TextRole::Passage, text).iter().map(Window::tokens).collect() };
         assert_eq!(sizes(&"磁盘 ".repeat(300)), [512, 395]);
         for text in ["a b ".repeat(250_000), "磁".repeat(350_000), "-".repeat(1_000_000), " ".repeat(1_000_000)] {
             assert!(sizes(&text).len() <= 64, "{}", &text[..3]);
@@ -273,8 +269,8 @@ mod tests {
 
     #[test]
     fn what_a_special_token_is_called_is_plain_text() {
-        let ids = model().0.pieces.windows(TextRole::Query, "</s> <unk>").concat();
-        assert_eq!(ids.iter().filter(|id| **id < 4).collect::<Vec<_>>(), [&0, &2]);
+        let found = windows(TextRole::Query, "</s> <unk>");
+        assert!(found[0].pieces().iter().all(|id| *id > 3), "{found:?}");
     }
 
     #[tokio::test]
@@ -287,10 +283,10 @@ mod tests {
 
     #[test]
     fn packs_hold_neighbours_up_to_their_limit_and_lose_none() {
-        let windows: Vec<Window> =
-            [512, 400, 200, 100, 3].iter().map(|size| Window { text: 0, ids: vec![0; *size] }).collect();
+        let part = |repeats: usize| Part { text: 0, window: windows(TextRole::Query, &" a".repeat(repeats)).remove(0) };
+        let parts = [500, 400, 200, 100, 3].map(part);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let sizes: Vec<usize> = pool.install(|| packs(&windows)).iter().map(|pack| pack.len()).collect();
+        let sizes: Vec<usize> = pool.install(|| packs(&parts)).iter().map(|pack| pack.len()).collect();
         assert_eq!(sizes, [1, 1, 3]);
     }
 }

@@ -8,12 +8,13 @@
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::EmbedError;
+use super::ModelError;
 use super::curve;
 use super::gguf::{Blocks, Gguf};
 use super::tile::{self, PANEL};
 
-pub(super) const DIMENSIONS: usize = 384;
+/// Values of a vector.
+pub const DIMENSIONS: usize = 384;
 /// Tokens of a window at most, `<s>` and `</s>` included.
 pub(super) const POSITIONS: usize = 512;
 const HIDDEN: usize = 1536;
@@ -68,22 +69,22 @@ struct Place {
 }
 
 impl<'a> Bert<'a> {
-    pub(super) fn new(file: &Gguf<'a>) -> Result<Self, EmbedError> {
+    pub(super) fn new(file: &Gguf<'a>) -> Result<Self, ModelError> {
         let words = file.blocks("token_embd.weight", DIMENSIONS)?;
-        let norm = |name: &str| -> Result<Norm, EmbedError> {
+        let norm = |name: &str| -> Result<Norm, ModelError> {
             Ok(Norm {
                 gain: file.floats(&format!("{name}.weight"), DIMENSIONS)?,
                 bias: file.floats(&format!("{name}.bias"), DIMENSIONS)?,
             })
         };
-        let linear = |name: String, rows: usize, columns: usize| -> Result<Linear<'a>, EmbedError> {
+        let linear = |name: String, rows: usize, columns: usize| -> Result<Linear<'a>, ModelError> {
             let weights = file.blocks(&format!("{name}.weight"), columns)?;
             if weights.rows != rows {
-                return Err(EmbedError(format!("the model's {name} has {} rows, expected {rows}", weights.rows)));
+                return Err(ModelError(format!("the model's {name} has {} rows, expected {rows}", weights.rows)));
             }
             Ok(Linear { weights, bias: file.floats(&format!("{name}.bias"), rows)? })
         };
-        let layer = |n: usize| -> Result<Layer<'a>, EmbedError> {
+        let layer = |n: usize| -> Result<Layer<'a>, ModelError> {
             Ok(Layer {
                 query: linear(format!("blk.{n}.attn_q"), DIMENSIONS, DIMENSIONS)?,
                 key: linear(format!("blk.{n}.attn_k"), DIMENSIONS, DIMENSIONS)?,
@@ -106,12 +107,12 @@ impl<'a> Bert<'a> {
         })
     }
 
-    /// Pieces that the model knows; an id is below this.
-    pub(super) fn pieces(&self) -> usize {
+    /// Word vectors; an id is below this.
+    pub(super) fn words(&self) -> usize {
         self.words.rows
     }
 
-    /// The mean token vector of each window. A window has 1 to `POSITIONS` ids, each below `pieces()`.
+    /// The mean token vector of each window. A window has 1 to `POSITIONS` ids, each below `words()`.
     pub(super) fn means(&self, windows: &[&[u32]]) -> Vec<Vec<f32>> {
         Arch::new().dispatch(Pack { bert: self, windows })
     }

@@ -4,8 +4,7 @@
 //! then takes the split whose scores add up to the most (Unigram: Kudo 2018, arXiv 1804.10959). Ids are those of
 //! the model's published tokenizer, except that `<s>` and its like in a text are text.
 
-use super::super::TextRole;
-use super::EmbedError;
+use super::ModelError;
 use super::bert::POSITIONS;
 use super::gguf::Gguf;
 use super::vocabulary::Vocabulary;
@@ -40,23 +39,24 @@ struct Step {
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(file: &Gguf<'a>) -> Result<Self, EmbedError> {
+    pub(super) fn new(file: &Gguf<'a>) -> Result<Self, ModelError> {
         let vocabulary = Vocabulary::new(file)?;
         let unknown_score = vocabulary.lowest_score() - UNKNOWN_PENALTY;
         Ok(Self { vocabulary, unknown_score })
     }
 
+    /// Ids are below this.
+    pub(super) fn count(&self) -> usize {
+        self.vocabulary.count()
+    }
+
     /// The windows of a text, each with its opening and closing id. There is at least one.
-    pub(super) fn windows(&self, role: TextRole, text: &str) -> Vec<Vec<u32>> {
-        let ids = self.ids(role, text);
+    pub(super) fn windows(&self, prefix: &str, text: &str) -> Vec<Vec<u32>> {
+        let ids = self.ids(prefix, text);
         ids.chunks(WINDOW).take(WINDOWS).map(|ids| [&[OPEN], ids, &[CLOSE]].concat()).collect()
     }
 
-    fn ids(&self, role: TextRole, text: &str) -> Vec<u32> {
-        let prefix = match role {
-            TextRole::Passage => "passage: ",
-            TextRole::Query => "query: ",
-        };
+    fn ids(&self, prefix: &str, text: &str) -> Vec<u32> {
         let clean = self.clean(prefix.chars().chain(text.chars()));
         let mut ids = Vec::new();
         let mut steps = Vec::new();

@@ -1,7 +1,7 @@
 //! The pieces that the model knows, read from its file: a trie over their bytes with each piece's id and score, and
 //! the map that makes characters alike (full-width letters, ligatures, control characters) before texts are cut.
 
-use super::EmbedError;
+use super::ModelError;
 use super::gguf::{Gguf, Reader};
 
 /// Stands for "no piece ends here" and for a free slot.
@@ -18,12 +18,12 @@ pub(super) struct Vocabulary<'a> {
 }
 
 impl<'a> Vocabulary<'a> {
-    pub(super) fn new(file: &Gguf<'a>) -> Result<Self, EmbedError> {
+    pub(super) fn new(file: &Gguf<'a>) -> Result<Self, ModelError> {
         let scores: Vec<f64> = floats(file.array("tokenizer.ggml.scores")?)?.into_iter().map(as_written).collect();
         let (mut tokens, count) = file.array("tokenizer.ggml.tokens")?;
         let (mut kinds, kind_count) = file.array("tokenizer.ggml.token_type")?;
         if scores.len() != count || kind_count != count {
-            return Err(EmbedError(format!("the model has {count} pieces, but {} scores", scores.len())));
+            return Err(ModelError(format!("the model has {count} pieces, but {} scores", scores.len())));
         }
         let mut trie = Trie::new();
         for id in (0..).take(count) {
@@ -35,6 +35,10 @@ impl<'a> Vocabulary<'a> {
         }
         let (mut map, size) = file.array("tokenizer.ggml.precompiled_charsmap")?;
         Ok(Self { trie, scores, characters: CharacterMap::parse(map.take(size)?)? })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.scores.len()
     }
 
     /// The score of the least likely piece.
@@ -58,7 +62,7 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-fn floats((mut reader, count): (Reader<'_>, usize)) -> Result<Vec<f32>, EmbedError> {
+fn floats((mut reader, count): (Reader<'_>, usize)) -> Result<Vec<f32>, ModelError> {
     let bytes = reader.take(count.saturating_mul(4))?;
     Ok(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
@@ -85,14 +89,14 @@ impl Trie {
         Self { edges: vec![(NONE, NONE); 1 << SLOTS_LOG2], pieces: vec![NONE] }
     }
 
-    fn insert(&mut self, piece: &[u8], id: u32) -> Result<(), EmbedError> {
+    fn insert(&mut self, piece: &[u8], id: u32) -> Result<(), ModelError> {
         let mut node = Self::ROOT;
         for byte in piece {
             let slot = self.slot(node, *byte);
             if self.edges[slot].0 == NONE {
                 // A quarter stays free, so that a search always ends soon; a key has 24 bits for its node.
                 if self.pieces.len() >= (1 << SLOTS_LOG2) / 4 * 3 {
-                    return Err(EmbedError("the model has too many pieces".into()));
+                    return Err(ModelError("the model has too many pieces".into()));
                 }
                 self.edges[slot] = (key(node, *byte), self.pieces.len() as u32);
                 self.pieces.push(NONE);
@@ -132,8 +136,8 @@ struct CharacterMap<'a> {
 }
 
 impl<'a> CharacterMap<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Self, EmbedError> {
-        let broken = || EmbedError("the model's character map is cut off".into());
+    fn parse(bytes: &'a [u8]) -> Result<Self, ModelError> {
+        let broken = || ModelError("the model's character map is cut off".into());
         let (size, rest) = bytes.split_first_chunk().ok_or_else(broken)?;
         let (units, texts) = rest.split_at_checked(u32::from_le_bytes(*size) as usize).ok_or_else(broken)?;
         let units = units.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::EmbedError;
+use super::ModelError;
 
 const MAGIC: &[u8] = b"GGUF";
 const VERSION: u32 = 3;
@@ -39,10 +39,10 @@ pub(super) struct Blocks<'a> {
 }
 
 impl<'a> Gguf<'a> {
-    pub(super) fn parse(file: &'a [u8]) -> Result<Self, EmbedError> {
+    pub(super) fn parse(file: &'a [u8]) -> Result<Self, ModelError> {
         let mut reader = Reader { file, at: 0 };
         if reader.take(MAGIC.len())? != MAGIC || reader.u32()? != VERSION {
-            return Err(EmbedError(format!("the model is no GGUF file of version {VERSION}")));
+            return Err(ModelError(format!("the model is no GGUF file of version {VERSION}")));
         }
         let (tensor_count, value_count) = (reader.size()?, reader.size()?);
         let mut metadata = HashMap::new();
@@ -68,43 +68,43 @@ impl<'a> Gguf<'a> {
         for (name, kind, shape, offset) in headers {
             let bytes = stored_size(kind, &shape)
                 .and_then(|size| data.get(offset..offset.checked_add(size)?))
-                .ok_or_else(|| EmbedError(format!("the model's tensor {name} is cut off or of an unknown type")))?;
+                .ok_or_else(|| ModelError(format!("the model's tensor {name} is cut off or of an unknown type")))?;
             tensors.insert(name, Tensor { kind, shape, bytes });
         }
         Ok(Self { tensors, metadata })
     }
 
     /// The values of an f32 tensor of the expected size.
-    pub(super) fn floats(&self, name: &str, size: usize) -> Result<Vec<f32>, EmbedError> {
+    pub(super) fn floats(&self, name: &str, size: usize) -> Result<Vec<f32>, ModelError> {
         let tensor = self.tensor(name, TYPE_F32)?;
         let values: Vec<f32> = tensor.bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         if values.len() != size {
-            return Err(EmbedError(format!("the model's tensor {name} has {} values, expected {size}", values.len())));
+            return Err(ModelError(format!("the model's tensor {name} has {} values, expected {size}", values.len())));
         }
         Ok(values)
     }
 
     /// A Q4_0 matrix of the expected number of columns.
-    pub(super) fn blocks(&self, name: &str, columns: usize) -> Result<Blocks<'a>, EmbedError> {
+    pub(super) fn blocks(&self, name: &str, columns: usize) -> Result<Blocks<'a>, ModelError> {
         let tensor = self.tensor(name, TYPE_Q4_0)?;
         match tensor.shape[..] {
             [found, rows] if found == columns => Ok(Blocks { rows, columns, bytes: tensor.bytes }),
             _ => {
-                Err(EmbedError(format!("the model's tensor {name} is {:?}, expected {columns} columns", tensor.shape)))
+                Err(ModelError(format!("the model's tensor {name} is {:?}, expected {columns} columns", tensor.shape)))
             }
         }
     }
 
-    fn tensor(&self, name: &str, kind: u32) -> Result<&Tensor<'a>, EmbedError> {
+    fn tensor(&self, name: &str, kind: u32) -> Result<&Tensor<'a>, ModelError> {
         self.tensors
             .get(name)
             .filter(|tensor| tensor.kind == kind)
-            .ok_or_else(|| EmbedError(format!("the model has no tensor {name} of GGUF type {kind}")))
+            .ok_or_else(|| ModelError(format!("the model has no tensor {name} of GGUF type {kind}")))
     }
 
     /// The elements of a metadata array, and how many they are.
-    pub(super) fn array(&self, name: &str) -> Result<(Reader<'a>, usize), EmbedError> {
-        let file = self.metadata.get(name).ok_or_else(|| EmbedError(format!("the model has no metadata {name}")))?;
+    pub(super) fn array(&self, name: &str) -> Result<(Reader<'a>, usize), ModelError> {
+        let file = self.metadata.get(name).ok_or_else(|| ModelError(format!("the model has no metadata {name}")))?;
         let mut reader = Reader { file, at: 0 };
         reader.u32()?;
         let count = reader.size()?;
@@ -134,30 +134,30 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, size: usize) -> Result<&'a [u8], EmbedError> {
+    pub(super) fn take(&mut self, size: usize) -> Result<&'a [u8], ModelError> {
         let bytes = self.at.checked_add(size).and_then(|end| self.file.get(self.at..end));
         self.at = self.at.saturating_add(size);
-        bytes.ok_or_else(|| EmbedError("the model file is cut off".into()))
+        bytes.ok_or_else(|| ModelError("the model file is cut off".into()))
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, EmbedError> {
-        let bytes = self.take(4)?.try_into().map_err(|_| EmbedError("the model file is cut off".into()))?;
+    pub(super) fn u32(&mut self) -> Result<u32, ModelError> {
+        let bytes = self.take(4)?.try_into().map_err(|_| ModelError("the model file is cut off".into()))?;
         Ok(u32::from_le_bytes(bytes))
     }
 
     /// A 64-bit size that fits the address space.
-    pub(super) fn size(&mut self) -> Result<usize, EmbedError> {
-        let bytes = self.take(8)?.try_into().map_err(|_| EmbedError("the model file is cut off".into()))?;
+    pub(super) fn size(&mut self) -> Result<usize, ModelError> {
+        let bytes = self.take(8)?.try_into().map_err(|_| ModelError("the model file is cut off".into()))?;
         usize::try_from(u64::from_le_bytes(bytes))
-            .map_err(|_| EmbedError("the model file names a size too large".into()))
+            .map_err(|_| ModelError("the model file names a size too large".into()))
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, EmbedError> {
+    pub(super) fn text(&mut self) -> Result<&'a str, ModelError> {
         let size = self.size()?;
-        std::str::from_utf8(self.take(size)?).map_err(|_| EmbedError("a name in the model file is not UTF-8".into()))
+        std::str::from_utf8(self.take(size)?).map_err(|_| ModelError("a name in the model file is not UTF-8".into()))
     }
 
-    fn skip_value(&mut self, kind: u32) -> Result<(), EmbedError> {
+    fn skip_value(&mut self, kind: u32) -> Result<(), ModelError> {
         match kind {
             VALUE_STRING => {
                 let size = self.size()?;
@@ -175,12 +175,12 @@ impl<'a> Reader<'a> {
                             self.skip_value(element)?;
                         }
                     }
-                    None => return Err(EmbedError(format!("the model file has an array of unknown type {element}"))),
+                    None => return Err(ModelError(format!("the model file has an array of unknown type {element}"))),
                 }
             }
             _ => {
                 let size = scalar_size(kind)
-                    .ok_or_else(|| EmbedError(format!("the model file has a value of unknown type {kind}")))?;
+                    .ok_or_else(|| ModelError(format!("the model file has a value of unknown type {kind}")))?;
                 self.take(size)?;
             }
         }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_off_or_foreign_is_an_error() {
-        let whole = super::super::MODEL;
+        let whole = include_bytes!("../../../assets/embedding/multilingual-e5-small-en-zh-q4_0.gguf");
         for size in [0, 3, 4, 8, 24, 1000, 500_000, 1_500_000, whole.len() - 1] {
             assert!(Gguf::parse(&whole[..size]).is_err(), "cut at {size}");
         }
