@@ -21,7 +21,6 @@ const MANY_FIRST_WORDS: usize = 20;
 const ROUNDS: usize = 4;
 
 /// What the merge needs to know of a shape.
-
 pub struct Candidate<'a> {
     /// Shapes are merged only within a scope: one level, one service.
     pub scope: u64,

@@ -332,7 +332,7 @@ impl Miner {
 
     fn pattern(&self, index: usize, shape: &Shape) -> LogPattern {
         let mut instances: Vec<_> = shape.instances.clone();
-        instances.sort_by(|a, b| b.1.cmp(&a.1));
+        instances.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         LogPattern {
             id: format!("P{}", index + 1),
             level: shape.level,

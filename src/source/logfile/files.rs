@@ -32,10 +32,32 @@ pub struct FileLogs {
 
 /// One file with what its place says of its events.
 #[derive(Debug, Clone, PartialEq)]
-struct LogFile {
-    path: PathBuf,
-    service: Option<String>,
-    instance: Option<String>,
+pub struct LogFile {
+    pub path: PathBuf,
+    pub service: Option<String>,
+    pub instance: Option<String>,
+}
+
+/// Every file at or below the roots, sorted, with the reasons why some could not be listed. Files below a folder
+/// are named after their place in it.
+pub fn list_files(roots: &[PathBuf]) -> (Vec<LogFile>, Vec<String>) {
+    let (mut files, mut notes) = (Vec::new(), Vec::new());
+    for root in roots {
+        // Hidden and ignored files count too: whoever names a folder wants all of it.
+        let walk = ignore::WalkBuilder::new(root).standard_filters(false).follow_links(true).build();
+        for entry in walk {
+            match entry {
+                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                    files.push(describe(root, entry.into_path()));
+                }
+                Ok(_) => {}
+                Err(error) => notes.push(format!("cannot list {}: {error}", root.display())),
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.dedup_by(|a, b| a.path == b.path);
+    (files, notes)
 }
 
 impl FileLogs {
@@ -52,26 +74,11 @@ impl FileLogs {
         }
     }
 
-    /// Every file below the roots, sorted, with the reasons why some could not be listed.
     fn list(&self) -> Result<(Vec<LogFile>, Vec<String>), SourceError> {
-        let (mut files, mut notes) = (Vec::new(), Vec::new());
-        for root in &self.roots {
-            let walk = ignore::WalkBuilder::new(root).standard_filters(false).follow_links(true).build();
-            for entry in walk {
-                match entry {
-                    Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                        files.push(describe(root, entry.into_path()));
-                    }
-                    Ok(_) => {}
-                    Err(error) => notes.push(format!("cannot list {}: {error}", root.display())),
-                }
-            }
-        }
+        let (files, notes) = list_files(&self.roots);
         if files.is_empty() && !notes.is_empty() {
             return Err(SourceError::new(FailureKind::Unavailable, notes.join("; ")));
         }
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        files.dedup_by(|a, b| a.path == b.path);
         Ok((files, notes))
     }
 

@@ -29,7 +29,7 @@ use crate::domain::LogEvent;
 use assemble::{Assembler, Tally};
 use decode::{DecodeError, Lines};
 
-pub use files::FileLogs;
+pub use files::{FileLogs, LogFile, list_files};
 
 /// What a log may leave open.
 #[derive(Debug, Clone)]
