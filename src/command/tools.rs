@@ -216,3 +216,32 @@ fn ended(failure: Failure) -> anyhow::Result<Exit> {
         FailureKind::SourceError | FailureKind::Closed => Err(anyhow::anyhow!(message)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_described_with_its_arguments_and_which_are_optional() {
+        let spec = ToolSpec {
+            name: "retrieve_knowledge".into(),
+            description: "Passages of the runbooks that fit a question.".into(),
+            input_schema: json!({"type": "object", "properties": {"query": {}, "k": {}}, "required": ["query"]}),
+            server: "builtin".into(),
+            read_only: true,
+        };
+        let want =
+            "retrieve_knowledge [builtin] {query, k?}\n    Passages of the\n    runbooks that fit a\n    question.\n";
+        assert_eq!(describe(&spec, 24), want);
+    }
+
+    #[test]
+    fn whose_mistake_a_failure_is_decides_how_the_command_ends() {
+        let end = |kind| ended(Failure { kind, source: Some("files/logs".into()), message: "m".into() });
+        let bad = end(FailureKind::BadArguments).unwrap_err();
+        assert!(bad.downcast_ref::<crate::command::BadInput>().is_some());
+        let gone = end(FailureKind::Unavailable).unwrap_err();
+        assert_eq!(gone.downcast_ref::<Unreachable>().map(ToString::to_string).as_deref(), Some("files/logs: m"));
+        assert_eq!(end(FailureKind::Cancelled).unwrap(), Exit::Interrupted);
+    }
+}

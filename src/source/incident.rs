@@ -85,9 +85,13 @@ impl Incident {
         let zone = settings.zone.unwrap_or_else(TimeZone::system);
         let mut warnings = settings.notes;
         let status = Status::read(folder, &zone, &mut warnings);
+        let metrics = metric_files(&folder.join("metrics"), &mut warnings);
         let now = match settings.now {
             Some(now) => now,
-            None => clock::judge(&alert_path, status.files.last(), &mut warnings),
+            None => {
+                let latest = status.files.last().max(clock::last_sample(&metrics));
+                clock::judge(&alert_path, latest, &mut warnings)
+            }
         };
         let (status, changes) = status.into_sources();
         Ok(Self {
@@ -95,7 +99,7 @@ impl Incident {
             now,
             topology: settings.topology,
             alert_path,
-            metrics: open_metrics(&folder.join("metrics"), &mut warnings),
+            metrics: open_metrics(&metrics, &mut warnings),
             logs: open_logs(folder.join("logs"), now, &zone),
             status,
             changes,
@@ -155,7 +159,8 @@ fn open_logs(folder: PathBuf, now: Timestamp, zone: &TimeZone) -> Option<Arc<dyn
     has_logs.then(|| -> Arc<dyn LogSource> { Arc::new(FileLogs::new(LOGS_NAME, vec![folder], now, zone.clone())) })
 }
 
-fn open_metrics(folder: &Path, warnings: &mut Vec<String>) -> Option<Arc<dyn MetricSource>> {
+/// The metric files of a folder by name; anything else in it is named.
+fn metric_files(folder: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
     let mut paths = files_in(folder, warnings);
     paths.retain(|path| {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
@@ -166,10 +171,14 @@ fn open_metrics(folder: &Path, warnings: &mut Vec<String>) -> Option<Arc<dyn Met
         }
         is_metrics
     });
+    paths
+}
+
+fn open_metrics(paths: &[PathBuf], warnings: &mut Vec<String>) -> Option<Arc<dyn MetricSource>> {
     if paths.is_empty() {
         return None;
     }
-    match OpenMetricsFiles::load(METRICS_NAME, &paths) {
+    match OpenMetricsFiles::load(METRICS_NAME, paths) {
         Ok(metrics) => {
             warnings.extend(metrics.warnings().iter().map(|warning| format!("metrics: {warning}")));
             Some(Arc::new(metrics))
@@ -268,8 +277,8 @@ mod tests {
             incident.warnings,
             [
                 "changes.jsonl: line 2: expected value at line 1 column 1; expected {\"time\", \"service\", \"kind\", \"summary\"}",
-                "the incident has no `now`: its clock is set to 2026-03-04T06:30:00Z, the time of its alert",
                 "metrics/readme.txt: not read: expected OpenMetrics text in a file named *.om",
+                "the incident has no `now`: its clock is set to 2026-03-04T06:30:00Z, the time of its alert",
             ]
         );
     }

@@ -1,6 +1,8 @@
 //! The clock of an incident that does not say its `now`: the latest time that its parts speak of.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,6 +12,44 @@ const ALERT_TIME_KEYS: [&str; 8] =
     ["startsat", "starts_at", "activeat", "active_at", "firedat", "created_at", "createdat", "occurred_at"];
 /// An alert payload is larger than this only by mistake.
 const MAX_ALERT_BYTES: u64 = 32 << 20;
+
+/// The end of a metrics file that is looked at for its last sample.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// The latest time of the last samples of metric files. Samples are in the order of time within a series, so that the
+/// last line of a file tells its end. Packed files are not opened for this.
+pub fn last_sample(paths: &[PathBuf]) -> Option<Timestamp> {
+    paths.iter().filter_map(|path| last_sample_of(path)).max()
+}
+
+fn last_sample_of(path: &Path) -> Option<Timestamp> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
+    let tail = String::from_utf8(tail).ok()?;
+    tail.lines().rev().find_map(sample_time)
+}
+
+/// The time of a sample line: the third field after the labels, in seconds (OpenMetrics) or milliseconds (Prometheus).
+fn sample_time(line: &str) -> Option<Timestamp> {
+    if line.starts_with('#') {
+        return None;
+    }
+    // An exemplar follows after ` # ` and has a time of its own.
+    let sample = line.split(" # ").next().unwrap_or(line);
+    let after_labels = match sample.rsplit_once('}') {
+        Some((_, rest)) => rest,
+        None => sample.split_once(' ')?.1,
+    };
+    let time: f64 = after_labels.split_whitespace().nth(1)?.parse().ok()?;
+    let seconds = if time.abs() >= FIRST_MILLISECONDS { time / 1000.0 } else { time };
+    Timestamp::from_millisecond((seconds * 1000.0) as i64).ok()
+}
+
+/// Unix times above this are milliseconds (as seconds they would lie beyond the year 5000).
+const FIRST_MILLISECONDS: f64 = 1e11;
 
 /// Judges the clock from the alert and the latest other time, and says how.
 pub fn judge(alert_path: &Path, latest: Option<Timestamp>, warnings: &mut Vec<String>) -> Timestamp {
@@ -57,6 +97,19 @@ mod tests {
         let mut warnings = Vec::new();
         let now = judge(file.path(), latest.map(|text| text.parse().unwrap()), &mut warnings);
         (now, warnings)
+    }
+
+    #[test]
+    fn the_last_sample_of_a_file_tells_its_end() {
+        let last = |text: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            last_sample(&[file.path().to_path_buf()]).map(|at| at.to_string())
+        };
+        let text = "up{a=\"x } y\"} 1 1772605800\nup{a=\"b\"} 1 1772605860.5 # {id=\"1\"} 3 99\n# EOF\n";
+        assert_eq!(last(text).as_deref(), Some("2026-03-04T06:31:00.5Z"));
+        assert_eq!(last("up 1 1772605800000\n").as_deref(), Some("2026-03-04T06:30:00Z"));
+        assert_eq!(last("up 1\n# EOF\n"), None);
     }
 
     #[test]

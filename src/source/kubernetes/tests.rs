@@ -274,3 +274,20 @@ fn a_folder_that_is_not_there_is_a_note() {
     let inventory = read_folder(&PathBuf::from("/nonexistent/status"));
     assert!(inventory.is_empty() && inventory.notes.len() == 1);
 }
+
+#[test]
+fn documents_cut_or_garbled_anywhere_are_notes_not_panics() {
+    for name in SAMPLES.iter().chain(&["mixed.json", "nodes.json", "error_forbidden.json"]) {
+        let whole = fixture(name);
+        for at in (0..whole.len()).step_by(61) {
+            let mut garbled = whole.clone();
+            garbled[at] = b"{}[]\",:0\xFF"[at % 9];
+            for bytes in [&whole[..at], garbled.as_slice()] {
+                let mut inventory = Inventory::default();
+                inventory.read(name, bytes);
+                ask(&inventory, Some("order-service"));
+                ask(&inventory, None);
+            }
+        }
+    }
+}

@@ -96,11 +96,13 @@ async fn failure(arguments: Value) -> Failure {
 }
 
 fn patterns(output: &Output) -> Vec<(&str, u64, Option<u64>)> {
-    let pattern = |finding| match finding {
-        &Finding::Pattern(ref pattern) => Some((pattern.template.as_str(), pattern.count, pattern.before)),
-        _ => None,
-    };
-    output.findings.iter().filter_map(pattern).collect()
+    let mut patterns = Vec::new();
+    for finding in &output.findings {
+        if let Finding::Pattern(pattern) = finding {
+            patterns.push((pattern.template.as_str(), pattern.count, pattern.before));
+        }
+    }
+    patterns
 }
 
 #[tokio::test]
