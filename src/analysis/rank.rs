@@ -41,15 +41,17 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Reads the words of a metric name or expression.
-    pub fn of(name: &str) -> Self {
-        let name = name.to_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    /// Reads the words of a metric name or expression. A status label that says failure counts as a word, too.
+    pub fn of(expr: &str) -> Self {
+        let expr = expr.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| expr.contains(word));
+        // The count of a histogram of durations counts requests.
+        let is_count = expr.contains("_count") && !expr.contains("_sum");
         if has(ERROR_WORDS) {
             Self::Errors
-        } else if has(LATENCY_WORDS) {
+        } else if has(LATENCY_WORDS) && !is_count {
             Self::Latency
-        } else if has(SATURATION_WORDS) {
+        } else if has(SATURATION_WORDS) && !is_count {
             Self::Saturation
         } else if has(TRAFFIC_WORDS) {
             Self::Traffic
@@ -278,15 +280,16 @@ fn reason(group: &[&RankedSeries], callee: Option<&str>, is_related: bool, focus
         (_, false) => lang.pick("fell", "下降"),
     };
     let place = match callee {
+        _ if focus.topology.is_empty() => String::new(),
+        _ if !is_related => lang
+            .pick("; the alerting service is not known to depend on it".to_owned(), "；未见告警服务依赖它".to_owned()),
         Some(callee) => lang.pick(
             format!("; its callee {callee} is anomalous too and may explain it"),
             format!("；其下游 {callee} 同样异常，可能是来源"),
         ),
-        None if focus.topology.is_empty() => String::new(),
-        None if !is_related => lang
-            .pick("; the alerting service is not known to depend on it".to_owned(), "；未见告警服务依赖它".to_owned()),
         None => lang.pick("; none of its callees is anomalous".to_owned(), "；其下游均无异常".to_owned()),
     };
+    let group: Vec<&&RankedSeries> = group.iter().filter(|one| one.weight > 0.0).collect();
     let (count, score) = (group.len(), strongest.score);
     lang.pick(
         format!("{count} anomalous series, the strongest {direction} by {score:.0} times its usual range{place}"),
@@ -401,4 +404,164 @@ impl<'a> Graph<'a> {
 /// Names that differ in case or separators only are the same service.
 fn key(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_' | '.' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::Sample;
+
+    const START: i64 = 1_772_600_000;
+    const STEP: i64 = 15;
+
+    fn at(index: usize) -> Timestamp {
+        Timestamp::from_second(START + STEP * index as i64).unwrap()
+    }
+
+    /// A series of 240 samples around `level`, to which `change` is done from sample `from` on.
+    fn series(service: &str, level: f64, from: usize, change: impl Fn(f64) -> f64) -> Series {
+        let mut state = service.bytes().fold(7u64, |state, byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let mut noise = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / (1u64 << 31) as f64
+        };
+        let value = |index: usize, noise: f64| {
+            let usual = level * (0.95 + noise / 10.0);
+            if index >= from { change(usual) } else { usual }
+        };
+        let samples = (0..240).map(|index| Sample { at: at(index), value: value(index, noise()) }).collect();
+        Series { labels: [("service".to_owned(), service.to_owned())].into(), samples }
+    }
+
+    fn topology(edges: &[(&str, &[&str])]) -> Topology {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        edges.iter().map(|(caller, callees)| ((*caller).to_owned(), owned(callees))).collect()
+    }
+
+    fn rank(series: &[(&str, Series)], focus: &Focus) -> Vec<RankedSeries> {
+        let window = Window::new(at(0), at(239));
+        rank_series(series.iter().map(|(expr, series)| (*expr, series)), window, focus)
+    }
+
+    fn shop() -> Focus {
+        Focus {
+            alert_at: Some(at(200)),
+            service: Some("front".into()),
+            topology: topology(&[("front", &["cart", "search"]), ("cart", &["stock_db"]), ("batch", &["stock_db"])]),
+            ..Focus::default()
+        }
+    }
+
+    #[test]
+    fn the_deepest_anomalous_callee_is_the_cause_and_its_callers_are_not() {
+        let found = rank(
+            &[
+                ("latency", series("front", 0.2, 183, |v| v * 6.0)),
+                ("latency", series("cart", 0.1, 182, |v| v * 8.0)),
+                ("latency", series("stock-db", 0.01, 180, |v| v * 7.0)),
+                ("latency", series("search", 0.1, 300, |v| v)),
+                ("cpu_usage", series("batch", 0.5, 190, |v| v * 5.0)),
+            ],
+            &shop(),
+        );
+        let services = rank_services(&found, &shop());
+        let order: Vec<&str> = services.iter().map(|one| one.service.as_str()).collect();
+        assert_eq!(order, ["stock-db", "cart", "front", "batch"]);
+        assert_eq!(services[0].onset, Some(at(180)));
+        assert_eq!(services[0].anomalous, ["latency"]);
+        assert!(services[0].reason.ends_with("none of its callees is anomalous"), "{}", services[0].reason);
+        assert!(services[1].reason.contains("its callee stock-db is anomalous too"), "{}", services[1].reason);
+        assert!(services[3].reason.ends_with("is not known to depend on it"), "{}", services[3].reason);
+    }
+
+    #[test]
+    fn traffic_that_moves_with_everything_does_not_hide_the_errors() {
+        let found = rank(
+            &[
+                ("rate(http_requests_total[1m])", series("front", 900.0, 180, |v| v * 1.5)),
+                ("rate(http_requests_total[1m])", series("search", 400.0, 180, |v| v * 1.5)),
+                ("rate(http_errors_total[1m])", series("cart", 0.5, 182, |v| v * 4.0)),
+            ],
+            &Focus { topology: Topology::new(), ..shop() },
+        );
+        assert_eq!(found[0].service.as_deref(), Some("cart"));
+        let services = rank_services(&found, &Focus { topology: Topology::new(), ..shop() });
+        assert_eq!(services[0].service, "cart");
+    }
+
+    #[test]
+    fn getting_better_is_no_trouble() {
+        let found = rank(
+            &[("latency", series("front", 0.2, 180, |v| v / 10.0)), ("latency", series("cart", 0.2, 180, |v| v * 2.0))],
+            &Focus::default(),
+        );
+        assert_eq!(found[0].service.as_deref(), Some("cart"));
+    }
+
+    #[test]
+    fn a_callee_that_hardly_moves_explains_nothing() {
+        let focus = Focus { topology: topology(&[("cart", &["dns"])]), ..Focus::default() };
+        let found = rank(
+            &[
+                ("latency", series("cart", 0.1, 180, |v| v * 20.0)),
+                ("latency", series("dns", 0.001, 180, |v| v * 1.25)),
+            ],
+            &focus,
+        );
+        assert_eq!(rank_services(&found, &focus)[0].service, "cart");
+    }
+
+    #[test]
+    fn a_cycle_and_unknown_services_in_the_graph_do_no_harm() {
+        let focus = Focus {
+            service: Some("a".into()),
+            topology: topology(&[("a", &["b", "a"]), ("b", &["a", "lb"]), ("lb", &["c"])]),
+            ..Focus::default()
+        };
+        let found = rank(
+            &[("latency", series("a", 1.0, 180, |v| v * 5.0)), ("latency", series("c", 1.0, 180, |v| v * 5.0))],
+            &focus,
+        );
+        assert_eq!(rank_services(&found, &focus)[0].service, "c");
+        assert_eq!(rank_services(&[], &focus), []);
+    }
+
+    #[test]
+    fn metric_names_tell_what_is_measured() {
+        for (name, want) in [
+            ("rate(http_requests_total{code=\"200\"}[1m])", Signal::Traffic),
+            ("rate(http_request_errors_total[1m])", Signal::Errors),
+            ("histogram_quantile(0.99, rate(rpc_seconds_bucket[1m]))", Signal::Latency),
+            ("rate(http_request_duration_seconds_count[1m])", Signal::Traffic),
+            ("hikaricp_connections_active", Signal::Saturation),
+            ("availability_Average", Signal::Errors),
+            ("up", Signal::Other),
+        ] {
+            assert_eq!(Signal::of(name), want, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_series_are_ranked_with_finite_scores(
+            values in prop::collection::vec(prop::collection::vec(any::<f64>(), 0..30), 0..6),
+        ) {
+            let names = ["a", "b", "c"];
+            let all: Vec<(&str, Series)> = values.iter().enumerate().map(|(place, values)| {
+                let samples = values.iter().enumerate().map(|(index, &value)| Sample { at: at(index), value }).collect();
+                let labels = [("service".to_owned(), names[place % 3].to_owned())].into();
+                ("errors", Series { labels, samples })
+            }).collect();
+            let focus = Focus {
+                topology: topology(&[("a", &["b"]), ("b", &["c", "a"])]),
+                service: Some("a".into()),
+                ..Focus::default()
+            };
+            let found = rank(&all, &focus);
+            prop_assert!(found.iter().all(|one| one.weight.is_finite()));
+            prop_assert!(rank_services(&found, &focus).iter().all(|one| one.score.is_finite()));
+        }
+    }
 }

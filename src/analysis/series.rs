@@ -128,14 +128,23 @@ impl Level {
         let floor = if iqr > 0.0 { range / 1e6 } else { range / 50.0 };
         // A few samples tell little of the noise, unless they are the same to the last digit.
         let is_constant = all.iter().filter(|value| **value == median).count() >= 2;
-        let relative = if before.len() < ENOUGH_BEFORE && !is_constant { 0.2 } else { 0.001 };
-        let spread = iqr.max(repeated / REPETITION).max(floor).max(relative * median.abs()).max(f64::MIN_POSITIVE);
+        let is_uncertain = before.len() < ENOUGH_BEFORE && !is_constant;
+        let uncertainty = if is_uncertain { room(median, lowest, highest) / 5.0 } else { 0.0 };
+        let floor = floor.max(median.abs() / 1000.0).max(uncertainty);
+        let spread = iqr.max(repeated / REPETITION).max(floor).max(f64::MIN_POSITIVE);
         Self { median, spread }
     }
 
     fn distance(&self, value: f64) -> f64 {
         (value - self.median).abs() / self.spread
     }
+}
+
+/// How far a level is from where its quantity ends: zero, or for a ratio or percentage that is high by nature (an
+/// availability, a hit rate) its upper end.
+fn room(median: f64, lowest: f64, highest: f64) -> f64 {
+    let is_high = |end: f64| lowest >= 0.0 && highest <= end && median > 0.9 * end;
+    [1.0, 100.0].into_iter().find(|end| is_high(*end)).map_or(median.abs(), |end| end - median)
 }
 
 /// The stretch that leads to the value farthest from the time before.

@@ -212,3 +212,116 @@ fn value_text(value: f64) -> String {
         value.to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::{TimeZone, offset};
+
+    use super::*;
+    use crate::domain::Lang;
+
+    const START: i64 = 1_772_602_200;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(START + second).unwrap()
+    }
+
+    fn window() -> Window {
+        Window::new(at(0), at(3600))
+    }
+
+    fn series(labels: &[(&str, &str)], values: impl Fn(i64) -> f64) -> Series {
+        Series {
+            labels: labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            samples: (0..=120).map(|index| Sample { at: at(index * 30), value: values(index) }).collect(),
+        }
+    }
+
+    fn errors() -> Series {
+        let value = |index: i64| if index < 100 { (index % 4) as f64 / 1000.0 } else { 0.18 };
+        series(&[("service", "order-service"), ("path", "/订单\u{1b}[31m")], value)
+    }
+
+    fn answer(value: QueryValue, range: &[Series]) -> Answer {
+        let summaries = range.iter().map(|one| summarize("errors", one, window(), None)).collect();
+        Answer { value, summaries, window: window(), step: SignedDuration::from_secs(30), warnings: Vec::new() }
+    }
+
+    fn page(answer: &Answer, lang: Lang) -> String {
+        let zone = TimeZone::fixed(offset(8));
+        view::Page { expr: "errors", window: answer.window, zone, lang, columns: 60 }.render(answer)
+    }
+
+    #[test]
+    fn the_document_has_the_shape_of_the_prometheus_api() {
+        let sample = |value: f64| Sample { at: Timestamp::from_millisecond(1_500).unwrap(), value };
+        let one = |value: f64| Series { samples: vec![sample(value)], ..series(&[("a", "b")], |_| 0.0) };
+        let vector = document(&answer(QueryValue::Vector(vec![one(f64::NAN), one(f64::INFINITY), one(0.25)]), &[]));
+        assert_eq!(
+            vector,
+            json!({
+                "status": "success",
+                "data": {"resultType": "vector", "result": [
+                    {"metric": {"a": "b"}, "value": [1.5, "NaN"]},
+                    {"metric": {"a": "b"}, "value": [1.5, "+Inf"]},
+                    {"metric": {"a": "b"}, "value": [1.5, "0.25"]},
+                ]},
+                "summary": [],
+            })
+        );
+        let matrix = document(&answer(QueryValue::Matrix(vec![one(-3.0)]), &[]));
+        assert_eq!(
+            matrix["data"],
+            json!({"resultType": "matrix", "result": [{"metric": {"a": "b"}, "values": [[1.5, "-3"]]}]})
+        );
+        let scalar = document(&answer(QueryValue::Scalar(sample(f64::NEG_INFINITY)), &[]));
+        assert_eq!(scalar["data"], json!({"resultType": "scalar", "result": [1.5, "-Inf"]}));
+        let ranged = document(&answer(QueryValue::Matrix(vec![errors()]), &[errors()]));
+        assert_eq!(ranged["summary"][0]["shape"], json!("step"));
+    }
+
+    #[test]
+    fn a_page_shows_the_course_of_each_series() {
+        let flat = series(&[("__name__", "up")], |_| 1.0);
+        let value = QueryValue::Matrix(vec![flat.clone(), errors()]);
+        insta::assert_snapshot!("page_en", page(&answer(value.clone(), &[flat.clone(), errors()]), Lang::En));
+        insta::assert_snapshot!("page_zh", page(&answer(value, &[flat, errors()]), Lang::Zh));
+    }
+
+    #[test]
+    fn no_data_and_single_values_are_one_line() {
+        assert_eq!(page(&answer(QueryValue::Vector(Vec::new()), &[]), Lang::En), "no data for errors\n");
+        assert_eq!(page(&answer(QueryValue::Vector(Vec::new()), &[]), Lang::Zh), "errors 没有数据\n");
+        assert_eq!(page(&answer(QueryValue::Scalar(Sample { at: at(0), value: 2.5 }), &[]), Lang::En), "2.5\n");
+    }
+
+    #[test]
+    fn times_choose_between_an_instant_and_a_range() {
+        let clock = ToolClock { now: at(3600), window: window(), zone: TimeZone::UTC };
+        let question = |time: Option<&str>, start: Option<&str>, step: Option<&str>| {
+            let owned = |text: Option<&str>| text.map(str::to_owned);
+            let args = MetricsArgs {
+                expr: "up".into(),
+                incident: None,
+                time: owned(time),
+                start: owned(start),
+                end: None,
+                step: owned(step),
+            };
+            Question::new(&args, &clock).map_err(|failure| failure.message)
+        };
+        let usual =
+            Question { expr: "up".into(), at: Some(at(3600)), window: window(), step: SignedDuration::from_secs(15) };
+        assert_eq!(question(None, None, None), Ok(usual.clone()));
+        let then = Question { at: Some(at(1800)), window: Window::new(at(-1800), at(1800)), ..usual.clone() };
+        assert_eq!(question(Some("-30m"), None, None), Ok(then));
+        let range = Question {
+            at: None,
+            window: Window::new(at(2400), at(3600)),
+            step: SignedDuration::from_secs(60),
+            ..usual
+        };
+        assert_eq!(question(None, Some("-20m"), Some("1m")), Ok(range));
+        assert!(question(Some("tomorrow"), None, None).unwrap_err().contains("cannot read the time `tomorrow`"));
+    }
+}

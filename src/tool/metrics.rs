@@ -203,3 +203,186 @@ async fn until_cancelled(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use jiff::Timestamp;
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::domain::{MetricType, SeriesShape, Topology};
+    use crate::source::openmetrics::OpenMetricsFiles;
+
+    const NOW: i64 = 1_772_605_800;
+    const STEP: i64 = 15;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn clock() -> ToolClock {
+        let window = Window::new(at(NOW - 3600), at(NOW));
+        ToolClock { now: at(NOW), window, zone: TimeZone::UTC }
+    }
+
+    /// Three hours of a small shop: in the last ten minutes the database of the cart is slow, the cart fails, and
+    /// everybody's traffic grows a little.
+    fn shop() -> Vec<Arc<dyn MetricSource>> {
+        let mut text =
+            String::from("# TYPE http_requests counter\n# TYPE http_errors counter\n# TYPE db_latency_seconds gauge\n");
+        let mut errors = 0.0;
+        let mut sample = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").unwrap();
+        for (count, time) in (NOW - 10_800..=NOW).step_by(STEP as usize).enumerate() {
+            let wobble = (count * 7 % 5) as f64;
+            let is_late = time > NOW - 600;
+            errors += if is_late { 30.0 } else { wobble / 10.0 };
+            let rate = if is_late { 33 } else { 30 };
+            sample(format_args!("http_requests_total{{service=\"cart\"}} {} {time}", count * rate));
+            sample(format_args!("http_requests_total{{service=\"search\"}} {} {time}", count * rate));
+            sample(format_args!("http_errors_total{{service=\"cart\"}} {errors} {time}"));
+            let latency = 0.01 + wobble / 1000.0 + if is_late { 0.5 } else { 0.0 };
+            sample(format_args!("db_latency_seconds{{app=\"cart-db\"}} {latency} {time}"));
+        }
+        text.push_str("# EOF\n");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shop.om");
+        std::fs::write(&path, text).unwrap();
+        vec![Arc::new(OpenMetricsFiles::load("files/metrics", &[path]).unwrap())]
+    }
+
+    async fn call(tool: &dyn Tool, arguments: Value) -> Output {
+        match tool.call(arguments, &CancellationToken::new()).await {
+            Outcome::Output(output) => output,
+            Outcome::Failure(failure) => panic!("{failure:?}"),
+        }
+    }
+
+    async fn failure(tool: &dyn Tool, arguments: Value) -> (FailureKind, String) {
+        match tool.call(arguments, &CancellationToken::new()).await {
+            Outcome::Failure(failure) => (failure.kind, failure.message),
+            Outcome::Output(output) => panic!("{output:?}"),
+        }
+    }
+
+    fn discover() -> DiscoverMetrics {
+        let topology: Topology = [("cart".to_owned(), vec!["cart-db".to_owned()])].into();
+        DiscoverMetrics::new(shop(), clock(), topology)
+    }
+
+    #[tokio::test]
+    async fn a_query_gives_a_summary_per_series_the_most_anomalous_first() {
+        let tool = QueryMetrics::new(shop(), clock());
+        let output = call(&tool, json!({"expr": "rate(http_errors_total[1m]) or rate(http_requests_total[1m])"})).await;
+        let summaries: Vec<_> = output
+            .findings
+            .iter()
+            .map(|finding| match finding {
+                Finding::Series(summary) => (summary.labels["service"].as_str(), summary.shape),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(output.source, "files/metrics");
+        assert_eq!(output.window, Some(clock().window));
+        assert_eq!(summaries[0], ("cart", SeriesShape::Step));
+        assert_eq!(summaries.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn no_data_is_a_finding() {
+        let tool = QueryMetrics::new(shop(), clock());
+        let output = call(&tool, json!({"expr": "up{job=\"x\"}", "start": "-10m"})).await;
+        assert_eq!(output.findings, [Finding::Nothing { what: "no data for up{job=\"x\"}".into() }]);
+        assert_eq!(output.window, Some(Window::new(at(NOW - 600), at(NOW))));
+    }
+
+    #[tokio::test]
+    async fn what_the_caller_can_mend_is_told() {
+        let tool = QueryMetrics::new(shop(), clock());
+        for (arguments, words) in [
+            (json!({}), "missing field `expr`"),
+            (json!({"expr": " "}), "`expr` is empty"),
+            (json!({"expr": "up", "from": "-5m"}), "unknown argument `from`"),
+            (json!({"expr": "up", "start": "soon"}), "cannot read the time `soon`"),
+            (json!({"expr": "up", "step": "0s"}), "cannot read the step `0s`"),
+            (json!({"expr": "up", "step": "1ms"}), "more than 11000 points"),
+            (json!({"expr": "sum((up"}), ""),
+        ] {
+            let (kind, message) = failure(&tool, arguments.clone()).await;
+            assert_eq!(kind, FailureKind::BadArguments, "{arguments}: {message}");
+            assert!(message.contains(words), "{arguments}: {message}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_ends() {
+        let tool = QueryMetrics::new(shop(), clock());
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let kinds = [Some(FailureKind::Cancelled), None];
+        let kind = match tool.call(json!({"expr": "up"}), &cancel).await {
+            Outcome::Failure(failure) => Some(failure.kind),
+            Outcome::Output(_) => None,
+        };
+        assert!(kinds.contains(&kind));
+    }
+
+    #[tokio::test]
+    async fn metrics_are_listed_for_all_or_for_one_service() {
+        let names = |output: Output| -> Vec<(String, MetricType)> {
+            output
+                .findings
+                .into_iter()
+                .map(|finding| match finding {
+                    Finding::Metric(metric) => (metric.name, metric.kind),
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        };
+        let counter = |name: &str| (name.to_owned(), MetricType::Counter);
+        let gauge = ("db_latency_seconds".to_owned(), MetricType::Gauge);
+        let all = names(call(&discover(), json!({})).await);
+        assert_eq!(all, [gauge.clone(), counter("http_errors_total"), counter("http_requests_total")]);
+        assert_eq!(names(call(&discover(), json!({"service": "cart-db"})).await), [gauge]);
+        let matched = names(call(&discover(), json!({"matcher": "{service=\"search\"}"})).await);
+        assert_eq!(matched, [counter("http_requests_total")]);
+        let none = call(&discover(), json!({"service": "nobody"})).await;
+        let what = "no metrics of nobody have samples in the window".to_owned();
+        assert_eq!(none.findings, [Finding::Nothing { what }]);
+    }
+
+    #[tokio::test]
+    async fn anomalies_of_all_series_are_ranked_with_expressions_that_can_be_asked_again() {
+        let output = call(&discover(), json!({"show": "anomalies", "alert_at": "-8m"})).await;
+        let exprs: Vec<&str> = output
+            .findings
+            .iter()
+            .map(|finding| match finding {
+                Finding::Series(summary) => summary.expr.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(exprs.contains(&"rate(http_errors_total{service=\"cart\"}[60s])"), "{exprs:?}");
+        assert!(exprs.contains(&"db_latency_seconds{app=\"cart-db\"}"), "{exprs:?}");
+        let tool = QueryMetrics::new(shop(), clock());
+        for expr in exprs {
+            assert!(matches!(call(&tool, json!({"expr": expr})).await.findings[..], [Finding::Series(_)]), "{expr}");
+        }
+    }
+
+    #[tokio::test]
+    async fn services_are_ranked_by_who_calls_whom() {
+        let arguments = json!({"show": "services", "alert_at": "-8m", "alerting_service": "cart", "symptom": "errors"});
+        let output = call(&discover(), arguments).await;
+        let services: Vec<&str> = output
+            .findings
+            .iter()
+            .map(|finding| match finding {
+                Finding::RankedService(service) => service.service.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(services[..2], ["cart-db", "cart"], "{output:?}");
+    }
+}
