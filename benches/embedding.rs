@@ -28,6 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let of_mode = |mode| samples.iter().filter(|sample| sample.mode == mode).map(|sample| &sample.text[..]).collect();
     let (queries, passages): (Vec<&str>, Vec<&str>) = (of_mode("query"), of_mode("passage"));
 
+    if queries.is_empty() || passages.is_empty() {
+        return Err("the file needs at least one query and one passage".into());
+    }
+
     let start = Instant::now();
     let model = EmbeddedModel::load()?;
     let load = start.elapsed();
@@ -37,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut each = Vec::new();
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs_f64(seconds) {
+    while each.is_empty() || start.elapsed() < Duration::from_secs_f64(seconds) {
         for query in &queries {
             let start = Instant::now();
             model.vectors(TextRole::Query, &[query])?;
@@ -47,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     each.sort();
     let start = Instant::now();
     let mut embedded = 0;
-    while start.elapsed() < Duration::from_secs_f64(seconds) {
+    while embedded == 0 || start.elapsed() < Duration::from_secs_f64(seconds) {
         model.vectors(TextRole::Passage, &passages)?;
         embedded += passages.len();
     }
