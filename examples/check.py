@@ -10,9 +10,12 @@ import subprocess
 import sys
 import tempfile
 
-from folder import GENERATED
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(HERE, "generator"))
+
+from folder import GENERATED  # noqa: E402 (the path has to be set first)
+
 EXAMPLES = {"order-service": "order_service.py", "oom-rollout": "oom_rollout.py", "expired-certificate": "expired_certificate.py"}
 
 
@@ -33,8 +36,8 @@ def main():
     wrong = []
     for name, script in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, os.path.join(HERE, script), "--out", folder], check=True)
-            made, kept = contents(folder), contents(os.path.join(HERE, "..", name))
+            subprocess.run([sys.executable, os.path.join(HERE, "generator", script), "--out", folder], check=True)
+            made, kept = contents(folder), contents(os.path.join(HERE, name))
         wrong += [f"{name}/{path}" for path in sorted(made.keys() | kept.keys()) if made.get(path) != kept.get(path)]
     for path in wrong:
         print(f"examples/{path} differs from what its generator makes; run the generator again", file=sys.stderr)
