@@ -16,7 +16,11 @@ sys.path.insert(0, os.path.join(HERE, "generator"))
 
 from folder import GENERATED  # noqa: E402 (the path has to be set first)
 
-EXAMPLES = {"order-service": "order_service.py", "oom-rollout": "oom_rollout.py", "expired-certificate": "expired_certificate.py"}
+EXAMPLES = {
+    "order-service": "order_service.py",
+    "oom-rollout": "oom_rollout.py",
+    "expired-certificate": "expired_certificate.py",
+}
 
 
 def contents(root):

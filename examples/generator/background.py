@@ -9,7 +9,14 @@ class Service:
 
     def __init__(self, name, pods, image, digest, since, load, memory="512Mi", namespace="shop"):
         self.namespace = namespace
-        self.name, self.image, self.digest, self.since, self.load, self.memory = name, image, digest, since, load, memory
+        self.name, self.image, self.digest, self.since, self.load, self.memory = (
+            name,
+            image,
+            digest,
+            since,
+            load,
+            memory,
+        )
         self.pods = [f"{name}-{digest}-{suffix}" for suffix in ("4xkqp", "8mz2t", "tq7vd", "lw5cn")[:pods]]
 
 
@@ -24,7 +31,9 @@ def traffic(metrics, service, failing=0.0, status="502"):
             ("404", lambda t: load(t) * 0.012),
             (status, lambda t: load(t) * (share(t) + 0.0004)),
         ):
-            metrics.counter("http_requests", {**labels, "status": code}, rate, "Requests answered, by status.", noise=0.05)
+            metrics.counter(
+                "http_requests", {**labels, "status": code}, rate, "Requests answered, by status.", noise=0.05
+            )
 
 
 def containers(metrics, service, cores=0.18, bytes=2.6e8):
@@ -32,8 +41,18 @@ def containers(metrics, service, cores=0.18, bytes=2.6e8):
     for index, pod in enumerate(service.pods):
         labels = {"namespace": service.namespace, "pod": pod, "container": service.name}
         level = wave(cores, 0.15, phase=index)
-        metrics.counter("container_cpu_usage_seconds", labels, level, "Processor time.", start=5000.0, digits=2, step=30)
-        metrics.gauge("container_memory_working_set_bytes", labels, wave(bytes, 0.02, 2400, index), "Working set.", 0.01, 0, step=30)
+        metrics.counter(
+            "container_cpu_usage_seconds", labels, level, "Processor time.", start=5000.0, digits=2, step=30
+        )
+        metrics.gauge(
+            "container_memory_working_set_bytes",
+            labels,
+            wave(bytes, 0.02, 2400, index),
+            "Working set.",
+            0.01,
+            0,
+            step=30,
+        )
         metrics.counter("kube_pod_container_status_restarts", labels, 0.0, "Restarts.", start=0, step=60)
 
 
@@ -50,7 +69,9 @@ def nodes(metrics, names, load=2.1):
     for node in names:
         level = (lambda t, node=node: load(node, t)) if callable(load) else wave(load, 0.2, 3000, len(node))
         metrics.gauge("node_load1", {"node": node}, level, "Load.", 0.08, 2, step=60)
-        metrics.gauge("node_memory_MemAvailable_bytes", {"node": node}, wave(1.7e10, 0.03), "Memory left.", 0.01, 0, step=60)
+        metrics.gauge(
+            "node_memory_MemAvailable_bytes", {"node": node}, wave(1.7e10, 0.03), "Memory left.", 0.01, 0, step=60
+        )
         free = {"node": node, "mountpoint": "/"}
         metrics.gauge("node_filesystem_avail_bytes", free, wave(9.1e10, 0.001), "Space left.", 0.0005, 0, step=60)
 
@@ -66,10 +87,20 @@ class Cluster:
         owner = f"{service.name}-{service.digest}"
         for index, pod in enumerate(service.pods):
             node = f"node-{'abc'[index % 3]}"
-            self.pods.append(kube.pod(self.namespace, pod, service.name, owner, service.image, node, service.since, memory=service.memory))
+            self.pods.append(
+                kube.pod(
+                    self.namespace, pod, service.name, owner, service.image, node, service.since, memory=service.memory
+                )
+            )
         born, count = self.clock.at("09:00", -120), len(service.pods)
-        self.deployments.append(kube.deployment(self.namespace, service.name, service.image, count, born, revision=revision))
-        self.sets.append(kube.replica_set(self.namespace, service.name, service.digest, service.image, count, count, service.since, revision))
+        self.deployments.append(
+            kube.deployment(self.namespace, service.name, service.image, count, born, revision=revision)
+        )
+        self.sets.append(
+            kube.replica_set(
+                self.namespace, service.name, service.digest, service.image, count, count, service.since, revision
+            )
+        )
 
     def write(self, folder):
         born = self.clock.at("09:00", -200)

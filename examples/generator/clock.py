@@ -44,7 +44,9 @@ def utc(seconds, digits="milliseconds"):
 def parse_arguments(description, default_now, default_out):
     """`--now` and `--out` as every generator has them; gives the clock and the folder."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--now", metavar="TIME", help="end the incident at this RFC 3339 instant (default: its own day)")
+    parser.add_argument(
+        "--now", metavar="TIME", help="end the incident at this RFC 3339 instant (default: its own day)"
+    )
     parser.add_argument("--out", metavar="DIR", default=default_out, help="folder to write (default: %(default)s)")
     arguments = parser.parse_args()
     told = datetime.fromisoformat(default_now)

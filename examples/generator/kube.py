@@ -48,7 +48,10 @@ def pod(namespace, name, service, owner, image, node, since, container=None, rea
                 {
                     "name": service,
                     "image": image,
-                    "resources": {"limits": {"cpu": cpu, "memory": memory}, "requests": {"cpu": "250m", "memory": memory}},
+                    "resources": {
+                        "limits": {"cpu": cpu, "memory": memory},
+                        "requests": {"cpu": "250m", "memory": memory},
+                    },
                 }
             ],
         },
@@ -118,7 +121,11 @@ def event(namespace, kind, name, level, reason, message, first, last=None, count
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{name}.{int(first):x}{count:x}", "namespace": namespace, "creationTimestamp": when(first)},
+        "metadata": {
+            "name": f"{name}.{int(first):x}{count:x}",
+            "namespace": namespace,
+            "creationTimestamp": when(first),
+        },
         "involvedObject": {"kind": kind, "name": name, "namespace": namespace},
         "type": level,
         "reason": reason,

@@ -1,6 +1,7 @@
 """Log lines in the formats that services really write. Each function gives one event as text, without its line end."""
 
 import json
+
 from clock import utc
 
 

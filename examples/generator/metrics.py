@@ -130,6 +130,7 @@ def ratio(part, whole, at, window):
 
 def line(*points):
     """A function of time that goes straight from each `(time, value)` to the next, and is flat outside."""
+
     def value(t):
         if t <= points[0][0]:
             return points[0][1]
@@ -137,6 +138,7 @@ def line(*points):
             if t < right:
                 return low + (high - low) * (t - left) / (right - left)
         return points[-1][1]
+
     return value
 
 

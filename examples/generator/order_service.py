@@ -11,12 +11,12 @@ import alerts
 import kube
 from clock import parse_arguments
 from folder import Folder
-from logs import Logs, bracketed, json_line, logback, logfmt, pino, postgres, redis
+from logs import Logs
 from metrics import Metrics, line, ratio, wave
+from order_service_load import PATHS, PODS, error_share, simulate_orders
+from order_service_logs import order_logs, other_logs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PODS = ["order-service-6c9f7d5b84-4xkqp", "order-service-6c9f7d5b84-8mz2t", "order-service-6c9f7d5b84-tq7vd"]
-PATHS = [("POST", "/api/v1/orders", 0.3), ("GET", "/api/v1/orders/{id}", 0.5), ("GET", "/api/v1/orders", 0.2)]
 POOL = 20
 EXPRESSION = (
     'sum by (service) (rate(http_requests_total{service="order-service",status=~"5.."}[1m]))'
@@ -29,55 +29,6 @@ TOPOLOGY = {
     "inventory-service": ["postgres", "redis"],
     "user-service": ["postgres", "redis"],
 }
-
-
-class Request:
-    __slots__ = ("at", "method", "path", "pod", "status", "seconds", "cause")
-
-    def __init__(self, at, method, path, pod, status, seconds, cause):
-        self.at, self.method, self.path, self.pod = at, method, path, pod
-        self.status, self.seconds, self.cause = status, seconds, cause
-
-
-def error_share(clock):
-    """Share of requests that find no connection, by minute of the story."""
-    told = [
-        ("14:22:50", 0.0), ("14:23", 0.001), ("14:26", 0.002), ("14:27", 0.006), ("14:27:30", 0.022),
-        ("14:28", 0.085), ("14:28:20", 0.15), ("14:29", 0.215), ("14:30", 0.245), ("14:31", 0.245),
-        ("14:31:38", 0.225), ("14:31:56", 0.03), ("14:38", 0.024), ("14:45", 0.016),
-    ]
-    return line(*[(clock.at(time), share) for time, share in told])
-
-
-def waiting_share(clock):
-    """Share of requests that wait for a connection and still get one: the pool is tight before it is dry."""
-    told = [("14:21", 0.0), ("14:23", 0.06), ("14:28", 0.5), ("14:32", 0.55), ("14:33", 0.3), ("14:45", 0.2)]
-    return line(*[(clock.at(time), share) for time, share in told])
-
-
-def simulate_orders(clock, rng, start):
-    """Every request of order-service. Failures are spread by carrying the remainder, so that shares are exact."""
-    failing, waiting = error_share(clock), waiting_share(clock)
-    requests, owed, t, turn = [], 0.0, start, 0
-    while t < clock.now:
-        t += rng.expovariate(wave(5.6, 0.12)(t))
-        draw, method, path = rng.random(), *PATHS[0][:2]
-        for method, path, share in PATHS:
-            if (draw := draw - share) < 0:
-                break
-        owed += failing(t)
-        status, cause, seconds = "201" if method == "POST" else "200", None, 0.02 + rng.expovariate(30)
-        if owed >= 1:
-            owed, status, cause, seconds = owed - 1, "500", turn % 2, 3.0 + rng.random() * 0.03
-            turn += 1
-        elif rng.random() < waiting(t):
-            seconds += 0.3 + rng.random() * 2.4
-        elif rng.random() < 0.012:
-            status = "404"
-        elif rng.random() < 0.0002:
-            status = "500"
-        requests.append(Request(t, method, path, rng.choice(PODS), status, seconds, cause))
-    return requests
 
 
 def order_metrics(metrics, clock, requests):
@@ -98,21 +49,53 @@ def pool_metrics(metrics, clock, labels):
     """HikariCP as Micrometer names it."""
     full = {**labels, "pool": "HikariPool-1"}
     at = clock.at
-    active = line((at("14:20"), 6.0), (at("14:22"), 9.0), (at("14:23"), 17.0), (at("14:26"), 19.6), (at("14:27"), 20.6),
-                  (at("14:32"), 20.6), (at("14:33"), 19.8), (at("14:40"), 18.6), (at("14:45"), 17.6))
-    pending = line((at("14:22"), 0.0), (at("14:23"), 1.5), (at("14:27"), 6.0), (at("14:28:30"), 17.0), (at("14:31:50"), 21.0),
-                   (at("14:32:30"), 7.0), (at("14:45"), 2.6))
-    noisy = lambda value: (lambda t: min(POOL, round(value(t) + metrics.rng.gauss(0, 0.8))))
+    active = line(
+        (at("14:20"), 6.0),
+        (at("14:22"), 9.0),
+        (at("14:23"), 17.0),
+        (at("14:26"), 19.6),
+        (at("14:27"), 20.6),
+        (at("14:32"), 20.6),
+        (at("14:33"), 19.8),
+        (at("14:40"), 18.6),
+        (at("14:45"), 17.6),
+    )
+    pending = line(
+        (at("14:22"), 0.0),
+        (at("14:23"), 1.5),
+        (at("14:27"), 6.0),
+        (at("14:28:30"), 17.0),
+        (at("14:31:50"), 21.0),
+        (at("14:32:30"), 7.0),
+        (at("14:45"), 2.6),
+    )
+    noisy = lambda value: lambda t: min(POOL, round(value(t) + metrics.rng.gauss(0, 0.8)))
     metrics.gauge("hikaricp_connections_active", full, noisy(active), "Connections in use.", digits=0)
-    metrics.gauge("hikaricp_connections_idle", full, lambda t: max(0, POOL - round(active(t))), "Idle connections.", digits=0)
-    metrics.gauge("hikaricp_connections_pending", full, lambda t: max(0, round(pending(t) + metrics.rng.gauss(0, 0.6) * (pending(t) > 1))),
-                  "Threads that wait for a connection.", digits=0)
+    metrics.gauge(
+        "hikaricp_connections_idle", full, lambda t: max(0, POOL - round(active(t))), "Idle connections.", digits=0
+    )
+    metrics.gauge(
+        "hikaricp_connections_pending",
+        full,
+        lambda t: max(0, round(pending(t) + metrics.rng.gauss(0, 0.6) * (pending(t) > 1))),
+        "Threads that wait for a connection.",
+        digits=0,
+    )
     metrics.gauge("hikaricp_connections_max", full, POOL, "Size of the pool.", digits=0, step=60)
     timeouts = lambda t: error_share(clock)(t) * 5.6 / 3 * 1.4
     metrics.counter("hikaricp_connections_timeout", full, timeouts, "Waits that ended in a time-out.", start=3)
-    busy = line((at("14:22"), 14.0), (at("14:23"), 40.0), (at("14:28"), 96.0), (at("14:32"), 104.0), (at("14:33"), 60.0))
+    busy = line(
+        (at("14:22"), 14.0), (at("14:23"), 40.0), (at("14:28"), 96.0), (at("14:32"), 104.0), (at("14:33"), 60.0)
+    )
     metrics.gauge("tomcat_threads_busy_threads", labels, busy, "Busy request threads (of 200).", noise=0.1, digits=0)
-    metrics.gauge("jvm_memory_used_bytes", {**labels, "area": "heap"}, wave(4.1e8, 0.2, 600, len(labels["pod"])), "Heap in use.", 0.03, 0)
+    metrics.gauge(
+        "jvm_memory_used_bytes",
+        {**labels, "area": "heap"},
+        wave(4.1e8, 0.2, 600, len(labels["pod"])),
+        "Heap in use.",
+        0.03,
+        0,
+    )
 
 
 def other_metrics(metrics, clock):
@@ -122,13 +105,31 @@ def other_metrics(metrics, clock):
     for service, load in shops:
         labels = {"service": service, "pod": f"{service}-{rng.randrange(16**6):06x}-{rng.randrange(16**5):05x}"}
         for status, share in (("200", 0.989), ("404", 0.0105), ("500", 0.0005)):
-            metrics.counter("http_requests", {**labels, "method": "GET", "path": "/", "status": status},
-                            lambda t, share=share: wave(load, 0.12)(t) * share, "Requests answered, by status.", step=30)
+            metrics.counter(
+                "http_requests",
+                {**labels, "method": "GET", "path": "/", "status": status},
+                lambda t, share=share: wave(load, 0.12)(t) * share,
+                "Requests answered, by status.",
+                step=30,
+            )
         extra = (lambda t: error_share(clock)(t) * 5.6) if service == "api-gateway" else 0.0
-        metrics.counter("http_requests", {**labels, "method": "GET", "path": "/", "status": "502"}, extra,
-                        "Requests answered, by status.", noise=0.02, start=41, step=30)
-        slow = line((at("14:22"), 0.09), (at("14:28"), 0.9), (at("14:32"), 1.1), (at("14:33"), 0.4)) if service == "api-gateway" else 0.06
-        metrics.gauge("http_request_duration_p95_seconds", labels, slow, "95th percentile of the last minute.", 0.08, step=30)
+        metrics.counter(
+            "http_requests",
+            {**labels, "method": "GET", "path": "/", "status": "502"},
+            extra,
+            "Requests answered, by status.",
+            noise=0.02,
+            start=41,
+            step=30,
+        )
+        slow = (
+            line((at("14:22"), 0.09), (at("14:28"), 0.9), (at("14:32"), 1.1), (at("14:33"), 0.4))
+            if service == "api-gateway"
+            else 0.06
+        )
+        metrics.gauge(
+            "http_request_duration_p95_seconds", labels, slow, "95th percentile of the last minute.", 0.08, step=30
+        )
     for pod, service, cores in [(pod, "order-service", 0.21) for pod in PODS] + [(f"{s}-0", s, 0.18) for s, _ in shops]:
         labels = {"service": service, "pod": pod, "container": service}
         level = wave(cores, 0.15)
@@ -136,20 +137,38 @@ def other_metrics(metrics, clock):
             # A reconciliation job, over long before the trouble.
             bump = line((at("13:40"), 0.0), (at("13:42"), 0.55), (at("13:55"), 0.55), (at("13:57"), 0.0))
             level = lambda t, bump=bump: wave(cores, 0.15)(t) + bump(t)
-        metrics.counter("container_cpu_usage_seconds", labels, level, "Processor time.", start=5000.0, digits=2, step=30)
+        metrics.counter(
+            "container_cpu_usage_seconds", labels, level, "Processor time.", start=5000.0, digits=2, step=30
+        )
         metrics.gauge("container_memory_working_set_bytes", labels, wave(6.2e8, 0.03), "Working set.", 0.01, 0, step=30)
         metrics.counter("kube_pod_container_status_restarts", labels, 0.0, "Restarts.", start=0, step=60)
     for service, count in (("order-service", 3), *[(s, 1) for s, _ in shops]):
-        metrics.gauge("kube_deployment_status_replicas_available", {"deployment": service}, count, "Ready replicas.", digits=0, step=60)
+        metrics.gauge(
+            "kube_deployment_status_replicas_available",
+            {"deployment": service},
+            count,
+            "Ready replicas.",
+            digits=0,
+            step=60,
+        )
     for node in ("node-a", "node-b", "node-c"):
         metrics.gauge("node_load1", {"node": node}, wave(2.1, 0.2), "Load.", 0.08, 2, step=60)
-        metrics.gauge("node_memory_MemAvailable_bytes", {"node": node}, wave(1.7e10, 0.03), "Memory left.", 0.01, 0, step=60)
+        metrics.gauge(
+            "node_memory_MemAvailable_bytes", {"node": node}, wave(1.7e10, 0.03), "Memory left.", 0.01, 0, step=60
+        )
 
 
 def database_metrics(metrics, clock):
     """Postgres and redis answer as always; only the number of open sessions follows the pool."""
     at, db = clock.at, {"instance": "postgres-0:9187", "datname": "shop"}
-    held = line((at("14:22"), 1.0), (at("14:23"), 9.0), (at("14:27"), 33.0), (at("14:32"), 36.0), (at("14:33"), 22.0), (at("14:45"), 16.0))
+    held = line(
+        (at("14:22"), 1.0),
+        (at("14:23"), 9.0),
+        (at("14:27"), 33.0),
+        (at("14:32"), 36.0),
+        (at("14:33"), 22.0),
+        (at("14:45"), 16.0),
+    )
     metrics.gauge("pg_up", {"instance": "postgres-0:9187"}, 1, "Whether postgres answers.", digits=0, step=60)
     metrics.gauge("pg_settings_max_connections", {"instance": "postgres-0:9187"}, 300, "Limit.", digits=0, step=60)
     metrics.gauge("pg_stat_activity_count", {**db, "state": "active"}, wave(9, 0.1), "Sessions.", 0.15, 0, step=30)
@@ -158,106 +177,70 @@ def database_metrics(metrics, clock):
     metrics.gauge("pg_locks_count", {**db, "mode": "rowexclusivelock"}, wave(12, 0.2), "Locks held.", 0.2, 0, step=30)
     metrics.counter("pg_stat_database_xact_commit", db, wave(62, 0.1), "Commits.", 0.05, step=30)
     metrics.counter("pg_stat_database_deadlocks", db, 0.0, "Deadlocks.", start=2, step=60)
-    metrics.gauge("pg_stat_statements_mean_exec_milliseconds", db, wave(2.3, 0.06), "Mean statement time.", 0.06, 2, step=30)
-    metrics.counter("process_cpu_seconds", {"instance": "postgres-0:9187"}, 0.6, "Processor time.", start=9000.0, digits=2, step=30)
+    metrics.gauge(
+        "pg_stat_statements_mean_exec_milliseconds", db, wave(2.3, 0.06), "Mean statement time.", 0.06, 2, step=30
+    )
+    metrics.counter(
+        "process_cpu_seconds", {"instance": "postgres-0:9187"}, 0.6, "Processor time.", start=9000.0, digits=2, step=30
+    )
     metrics.gauge("redis_up", {"instance": "redis-0:9121"}, 1, "Whether redis answers.", digits=0, step=60)
     metrics.gauge("redis_connected_clients", {"instance": "redis-0:9121"}, wave(46, 0.05), "Clients.", 0.04, 0, step=60)
-    metrics.gauge("redis_memory_used_bytes", {"instance": "redis-0:9121"}, wave(3.1e8, 0.01), "Memory.", 0.005, 0, step=60)
-
-
-def order_logs(logs, clock, rng, requests, since):
-    for request in (r for r in requests if r.at >= since):
-        file = f"order-service/{request.pod}.log.gz"
-        thread, end = f"nio-8080-exec-{rng.randrange(1, 90)}", request.at + request.seconds
-        order = rng.randrange(700_000, 999_999)
-        write = lambda level, logger, message, at=end: logs.add(file, at, logback(clock, at, level, thread, logger, message))
-        if request.cause is not None:
-            failed_order(write, rng, request, order)
-        elif request.status == "500":
-            write("ERROR", "c.shop.order.api.OrderController", f"order {order}: unexpected status 422 from promotion rules")
-        elif request.seconds > 1.4 and request.at > clock.at("14:23") and rng.random() < 0.12:
-            write("WARN", "c.shop.order.db.OrderRepository",
-                  f"connection pool timeout on first attempt for order {order}, retrying (waited 1000ms)", request.at + 1.0)
-        if request.status in ("200", "201", "404"):
-            path = request.path.replace("{id}", str(order))
-            write("INFO", "c.shop.order.api.AccessLog", f"{request.method} {path} {request.status} {request.seconds * 1000:.0f}ms")
-    for index, pod in enumerate(PODS):
-        at = clock.at("14:22:31") + index * 4.7
-        logs.add(f"order-service/{pod}.log.gz", at, logback(clock, at, "INFO", "scheduling-1", "c.shop.order.job.StatementExport",
-                 f"monthly statement export started, partition {index + 1}/3, 12 workers, one transaction per merchant"))
-
-
-def failed_order(write, rng, request, order):
-    """Two wordings of one fault: by the pool, and by the code that asked for a connection."""
-    waiting = rng.randrange(11, 26)
-    if request.cause == 0:
-        write("ERROR", "com.zaxxer.hikari.pool.HikariPool",
-              f"connection pool timeout: HikariPool-1 - Connection is not available, request timed out after {request.seconds * 1000:.0f}ms"
-              f" (total=20, active=20, idle=0, waiting={waiting})")
-    else:
-        write("ERROR", "c.shop.order.db.OrderRepository",
-              f"failed to connect to database: could not obtain a JDBC connection for order {order}\n"
-              "java.sql.SQLTransientConnectionException: HikariPool-1 - Connection is not available\n"
-              "\tat com.zaxxer.hikari.pool.HikariPool.createTimeoutException(HikariPool.java:696)\n"
-              "\tat com.zaxxer.hikari.pool.HikariPool.getConnection(HikariPool.java:197)\n"
-              "\tat com.shop.order.db.OrderRepository.load(OrderRepository.java:88)")
-
-
-def other_logs(logs, clock, rng, requests, since):
-    for request in (r for r in requests if r.at >= since):
-        status = "502" if request.status == "500" and request.cause is not None else request.status
-        logs.add("api-gateway/api-gateway.log.gz", request.at + request.seconds, json_line(
-            request.at + request.seconds, "error" if status == "502" else "info", "upstream answered 500" if status == "502" else "request",
-            method=request.method, route=request.path, status=int(status), upstream="order-service", ms=round(request.seconds * 1000)))
-    t = since
-    while (t := t + rng.expovariate(2.6)) < clock.now:
-        kind = rng.random()
-        if kind < 0.4:
-            logs.add("inventory-service/inventory-service.log.gz", t, bracketed(clock, t, "INFO", "inventory.stock",
-                     f"reserved sku={rng.randrange(1000, 1400)} qty={rng.randrange(1, 4)} warehouse=w{rng.randrange(1, 5)}"))
-        elif kind < 0.8:
-            logs.add("user-service/user-service.log.gz", t, pino(t, "info", "session refreshed", userId=rng.randrange(10_000, 99_999)))
-        else:
-            logs.add("payment-service/payment-service.log.gz", t, logfmt(t, "info", "charge captured", amount=rng.randrange(900, 90_000),
-                     currency="CNY", provider="unionpay"))
-    herrings(logs, clock, rng, since)
-
-
-def herrings(logs, clock, rng, since):
-    """What looks like trouble and is none; see README.md."""
-    at = clock.at
-    for time, pause in (("14:04:12", 412), ("14:19:40", 388), ("14:26:03", 430), ("14:37:51", 401)):
-        logs.add("inventory-service/inventory-service.log.gz", at(time), bracketed(clock, at(time), "WARNING", "inventory.gc",
-                 f"gc generation 2 took {pause} ms, 18231 objects collected"))
-    for index in range(9):
-        t = at("13:52") + index * 352 + rng.random() * 40
-        logs.add("user-service/user-service.log.gz", t, pino(t, "warn", "slow query", ms=rng.randrange(2050, 2900),
-                 sql="select * from login_history where user_id = $1 order by at desc"))
-    logs.add("user-service/user-service.log.gz", at("13:45:30"), pino(at("13:45:30"), "warn", "feature flag cache is cold after start"))
-    t = since
-    while (t := t + 60 + rng.random() * 30) < clock.now:
-        logs.add("redis/redis.log", t, redis(clock, t, "Background saving terminated with success"))
-        logs.add("postgres/postgres.log", t + 9, postgres(clock, t + 9, "LOG", f"checkpoint complete: wrote {rng.randrange(300, 900)} buffers"))
+    metrics.gauge(
+        "redis_memory_used_bytes", {"instance": "redis-0:9121"}, wave(3.1e8, 0.01), "Memory.", 0.005, 0, step=60
+    )
 
 
 def status(folder, clock):
     at, shop = clock.at, "shop"
     week = at("09:00", -6)
     image = "registry.shop.example/order-service:3.12.0"
-    pods = [kube.pod(shop, pod, "order-service", "order-service-6c9f7d5b84", image, f"node-{'abc'[i]}", week) for i, pod in enumerate(PODS)]
+    pods = [
+        kube.pod(shop, pod, "order-service", "order-service-6c9f7d5b84", image, f"node-{'abc'[i]}", week)
+        for i, pod in enumerate(PODS)
+    ]
     deployments = [kube.deployment(shop, "order-service", image, 3, at("09:00", -90), revision=31)]
     sets = [kube.replica_set(shop, "order-service", "6c9f7d5b84", image, 3, 3, week, 31)]
-    for service, tag, digest, since in (("api-gateway", "1.44.2", "5d8c6b7f9d", week), ("user-service", "2.8.1", "79b4c8d6c5", at("13:31")),
-                                        ("inventory-service", "4.0.7", "66fd9c7b4b", week), ("payment-service", "1.19.3", "7f5b6d9c88", week)):
+    for service, tag, digest, since in (
+        ("api-gateway", "1.44.2", "5d8c6b7f9d", week),
+        ("user-service", "2.8.1", "79b4c8d6c5", at("13:31")),
+        ("inventory-service", "4.0.7", "66fd9c7b4b", week),
+        ("payment-service", "1.19.3", "7f5b6d9c88", week),
+    ):
         name = f"registry.shop.example/{service}:{tag}"
         pods.append(kube.pod(shop, f"{service}-{digest}-q4x7z", service, f"{service}-{digest}", name, "node-b", since))
         deployments.append(kube.deployment(shop, service, name, 1, at("09:00", -90), revision=12))
         sets.append(kube.replica_set(shop, service, digest, name, 1, 1, since, 12))
-    sets.append(kube.replica_set(shop, "user-service", "6dd5b9d7f4", "registry.shop.example/user-service:2.8.0", 0, 0, week, 11))
+    sets.append(
+        kube.replica_set(shop, "user-service", "6dd5b9d7f4", "registry.shop.example/user-service:2.8.0", 0, 0, week, 11)
+    )
     events = [
-        kube.event(shop, "Deployment", "user-service", "Normal", "ScalingReplicaSet", "Scaled up replica set user-service-79b4c8d6c5 to 1", at("13:31")),
-        kube.event(shop, "Pod", "user-service-79b4c8d6c5-q4x7z", "Normal", "Started", "Started container user-service", at("13:31:06")),
-        kube.event(shop, "CronJob", "report-mailer", "Normal", "SawCompletedJob", "Saw completed job: report-mailer-29543", at("14:10")),
+        kube.event(
+            shop,
+            "Deployment",
+            "user-service",
+            "Normal",
+            "ScalingReplicaSet",
+            "Scaled up replica set user-service-79b4c8d6c5 to 1",
+            at("13:31"),
+        ),
+        kube.event(
+            shop,
+            "Pod",
+            "user-service-79b4c8d6c5-q4x7z",
+            "Normal",
+            "Started",
+            "Started container user-service",
+            at("13:31:06"),
+        ),
+        kube.event(
+            shop,
+            "CronJob",
+            "report-mailer",
+            "Normal",
+            "SawCompletedJob",
+            "Saw completed job: report-mailer-29543",
+            at("14:10"),
+        ),
     ]
     folder.json("status/pods.json", kube.items(pods))
     folder.json("status/deployments.json", kube.items(deployments))
@@ -289,18 +272,29 @@ def check(metrics, clock, logs):
 
 
 def alert(folder, clock, value):
-    labels = {"alertname": "http_requests_error_rate", "service": "order-service", "namespace": "shop", "severity": "critical", "cluster": "prod-sh"}
+    labels = {
+        "alertname": "http_requests_error_rate",
+        "service": "order-service",
+        "namespace": "shop",
+        "severity": "critical",
+        "cluster": "prod-sh",
+    }
     annotations = {
         "summary": f"order-service answers {value:.0f}% of its requests with an error",
         "description": f"http_requests_error_rate of order-service is {value:.0f}% over the last minute (threshold 5%).",
         "runbook_url": "https://runbooks.shop.example/order-service/error-rate",
     }
     group = {"alertname": labels["alertname"], "service": "order-service"}
-    folder.json("alert.json", alerts.alertmanager_webhook([(labels, annotations, clock.at("14:30"), EXPRESSION)], group, "oncall-shop"))
+    folder.json(
+        "alert.json",
+        alerts.alertmanager_webhook([(labels, annotations, clock.at("14:30"), EXPRESSION)], group, "oncall-shop"),
+    )
 
 
 def main():
-    clock, out = parse_arguments(__doc__.splitlines()[0], "2026-03-04T14:45:00+08:00", os.path.join(HERE, "..", "order-service"))
+    clock, out = parse_arguments(
+        __doc__.splitlines()[0], "2026-03-04T14:45:00+08:00", os.path.join(HERE, "..", "order-service")
+    )
     rng, start, since = random.Random(20260304), clock.at("11:45"), clock.at("13:45")
     requests = simulate_orders(clock, rng, start)
     metrics, logs = Metrics(rng, start, clock.now), Logs()
@@ -314,15 +308,39 @@ def main():
     folder = Folder(out)
     alert(folder, clock, value)
     folder.incident(clock, "order-service: connection pool", "Asia/Shanghai", TOPOLOGY)
-    metrics.write(folder, [("databases.om", ("pg_", "redis_", "process_")), ("cluster.om", ("kube_", "node_", "container_")), ("services.om", ())])
+    metrics.write(
+        folder,
+        [
+            ("databases.om", ("pg_", "redis_", "process_")),
+            ("cluster.om", ("kube_", "node_", "container_")),
+            ("services.om", ()),
+        ],
+    )
     logs.write(folder)
     status(folder, clock)
-    folder.json_lines("changes.jsonl", [
-        {"time": clock.rfc3339(clock.at("13:31")), "service": "user-service", "kind": "deploy", "summary": "user-service 2.8.0 -> 2.8.1 (login history page)"},
-        {"time": clock.rfc3339(clock.at("12:10")), "service": "api-gateway", "kind": "config", "summary": "api-gateway: access log sampling 50% -> 100%"},
-    ])
-    folder.expected("db_connection_pool_exhausted", "order-service",
-                    ["connection pool timeout", "hikaricp_connections"], ["crash_loop", "oom_killed", "bad_deployment", "db_unavailable"])
+    folder.json_lines(
+        "changes.jsonl",
+        [
+            {
+                "time": clock.rfc3339(clock.at("13:31")),
+                "service": "user-service",
+                "kind": "deploy",
+                "summary": "user-service 2.8.0 -> 2.8.1 (login history page)",
+            },
+            {
+                "time": clock.rfc3339(clock.at("12:10")),
+                "service": "api-gateway",
+                "kind": "config",
+                "summary": "api-gateway: access log sampling 50% -> 100%",
+            },
+        ],
+    )
+    folder.expected(
+        "db_connection_pool_exhausted",
+        "order-service",
+        ["connection pool timeout", "hikaricp_connections"],
+        ["crash_loop", "oom_killed", "bad_deployment", "db_unavailable"],
+    )
 
 
 if __name__ == "__main__":
