@@ -25,7 +25,11 @@ pub(super) fn aggregate(
 ) -> Result<Vec<Column>, QueryError> {
     let columns = evaluator.eval(&expr.expr, grid)?.into_vector()?;
     let operator = expr.op.id();
-    let groups = grouped(columns, expr.modifier.as_ref());
+    let modifier = expr.modifier.as_ref();
+    if operator == T_COUNT_VALUES {
+        return Ok(count_values(columns, modifier, &label_parameter(expr)?, grid));
+    }
+    let groups = grouped(columns, modifier);
     match operator {
         T_TOPK | T_BOTTOMK => {
             let wanted =
@@ -36,7 +40,6 @@ pub(super) fn aggregate(
             let q = parameter(evaluator, expr, grid)?;
             Ok(combined(groups, grid, |step, values| quantile(q[step], values.to_vec())))
         }
-        T_COUNT_VALUES => count_values(groups, &label_parameter(expr)?, grid),
         _ => {
             let f = combination(operator).ok_or_else(|| QueryError::Unsupported(expr.op.to_string()))?;
             Ok(combined(groups, grid, |_, values| f(values)))
@@ -180,26 +183,37 @@ fn label_parameter(expr: &AggregateExpr) -> Result<String, QueryError> {
     }
 }
 
-/// How often each value occurs, the value as a label.
-fn count_values(groups: Vec<Group>, label: &str, grid: Grid) -> Result<Vec<Column>, QueryError> {
-    let mut counted = Vec::new();
-    for group in groups {
-        let mut positions: HashMap<String, usize> = HashMap::new();
-        for column in &group.members {
-            for (step, value) in column.values.iter().enumerate() {
-                let Some(value) = value else { continue };
-                let position = *positions.entry(shown(*value)).or_insert_with_key(|text| {
-                    let mut labels = group.labels.clone();
-                    labels.insert(label.to_owned(), text.clone());
-                    counted.push(Column { labels: Arc::new(labels), values: vec![None; grid.count] });
+/// How often each value occurs. The value becomes a label before the elements are grouped, so that it takes the
+/// place of a label of that name.
+fn count_values(columns: Vec<Column>, modifier: Option<&LabelModifier>, label: &str, grid: Grid) -> Vec<Column> {
+    let mut positions: HashMap<Labels, usize> = HashMap::new();
+    let mut counted: Vec<Column> = Vec::new();
+    for column in columns {
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        for (step, value) in column.values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let position = *known.entry(value.to_bits()).or_insert_with(|| {
+                let labels = labels_with_value(&column.labels, modifier, label, *value);
+                *positions.entry(labels).or_insert_with_key(|labels| {
+                    counted.push(Column { labels: Arc::new(labels.clone()), values: vec![None; grid.count] });
                     counted.len() - 1
-                });
-                let count: &mut Option<f64> = &mut counted[position].values[step];
-                *count = Some(count.unwrap_or(0.0) + 1.0);
-            }
+                })
+            });
+            let count = &mut counted[position].values[step];
+            *count = Some(count.unwrap_or(0.0) + 1.0);
         }
     }
-    super::value::unite(counted)
+    counted
+}
+
+fn labels_with_value(labels: &Labels, modifier: Option<&LabelModifier>, label: &str, value: f64) -> Labels {
+    let excluded =
+        matches!(modifier, Some(LabelModifier::Exclude(names)) if names.labels.iter().any(|name| name == label));
+    let mut labels = group_labels(labels, modifier);
+    if !excluded {
+        labels.insert(label.to_owned(), shown(value));
+    }
+    labels
 }
 
 /// A number as Prometheus writes it into a label.
