@@ -154,7 +154,8 @@ def catalog_logs(logs, clock, rng):
                 (3.0, "listening on :8080"),
                 (WARM_UP - 1.0, "cache warm-up: 800000 entries loaded, accepting requests"),
             ):
-                logs.add(file, start + after, pino(start + after, "info", message, svc="catalog-service"))
+                if start + after < (end or clock.now):
+                    logs.add(file, start + after, pino(start + after, "info", message, svc="catalog-service"))
             requests(logs, rng, file, start + WARM_UP, end or clock.now, 2.2)
     for pod, end in old_pods(clock).items():
         requests(logs, rng, f"catalog-service/{pod}.log.gz", clock.at("20:12"), end, 2.2)
