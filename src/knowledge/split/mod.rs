@@ -6,12 +6,14 @@
 
 mod blocks;
 mod pack;
+mod sentences;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 pub use blocks::Syntax;
 use blocks::{Block, BlockKind, blocks};
+pub use sentences::sentences;
 
 /// Sizes in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -86,7 +86,7 @@ fn cut_table(
 
 /// Where a text is cut, the best first.
 #[derive(Clone, Copy, PartialEq)]
-enum Boundary {
+pub(super) enum Boundary {
     Line,
     Sentence,
     Word,
@@ -136,7 +136,7 @@ impl Boundary {
 }
 
 /// The end of the first line, sentence or word after `from`, its trailing blanks included.
-fn next_boundary(text: &str, from: usize, end: usize, boundary: Boundary) -> usize {
+pub(super) fn next_boundary(text: &str, from: usize, end: usize, boundary: Boundary) -> usize {
     let mut chars = text[from..end].char_indices().peekable();
     let mut stopped = false;
     while let Some((at, c)) = chars.next() {

@@ -1,0 +1,180 @@
+//! Finds the passages that answer a query: by vectors and by full text at the same time, then ranked together.
+//!
+//! The rank is `centred cosine + 0.4 · text score / best text score`, and more for a passage that names an identifier
+//! of the query. Measured on 225 English, Chinese and mixed queries, this was as good or better on each kind than either
+//! list alone or reciprocal rank fusion of the two; weights from 0.3 to 0.5 give the same.
+
+use std::collections::HashMap;
+
+use super::rows::Candidate;
+use super::store::Store;
+use super::{Embedder, KnowledgeError, TextRole, terms};
+use crate::domain::text::{clean, clean_line};
+use crate::domain::{Hit, Lang};
+
+/// A centred cosine under this is no match, unless the passage names an identifier of the query.
+pub const NO_MATCH_BELOW: f64 = 0.18;
+/// Without a term in common, two texts of the same trade still have something of each other.
+const NO_MATCH_BELOW_WITHOUT_TERMS: f64 = 0.24;
+const TEXT_WEIGHT: f64 = 0.4;
+/// The document is about what the query names: nothing else comes before it.
+const NAMED_IN_TITLE: f64 = 1.0;
+const NAMED_IN_PASSAGE: f64 = 0.15;
+/// Candidates of each list: what is further down does not come up by the other's score.
+const MIN_CANDIDATES: usize = 60;
+/// Longer queries are whole payloads, whose end says nothing that their beginning did not.
+const MAX_QUERY_CHARS: usize = 4000;
+const MAX_QUERY_TERMS: usize = 80;
+
+pub(super) async fn search(
+    store: &Store,
+    embedder: &dyn Embedder,
+    query: &str,
+    k: usize,
+) -> Result<Vec<Hit>, KnowledgeError> {
+    let query = clean(query, MAX_QUERY_CHARS);
+    if query.trim().is_empty() || k == 0 {
+        return Ok(Vec::new());
+    }
+    let limit = MIN_CANDIDATES.max(k.saturating_mul(3));
+    let query_terms = distinct(terms::terms(&query));
+    let joined = query_terms.join(" ");
+    let by_vector = async {
+        let vector = query_vector(embedder, &query).await?;
+        let found = store.nearest(&vector, limit).await?;
+        Ok::<_, KnowledgeError>((vector, found))
+    };
+    let by_text = async { Ok::<_, KnowledgeError>(store.matching(&joined, limit).await?) };
+    let ((vector, nearest), matching) = tokio::try_join!(by_vector, by_text)?;
+    Ok(rank(&query, &vector, nearest, matching, k))
+}
+
+pub(super) async fn similarities(
+    embedder: &dyn Embedder,
+    question: &str,
+    texts: &[String],
+) -> Result<Vec<f64>, KnowledgeError> {
+    let question = query_vector(embedder, question).await?;
+    let mut vectors = embedder.embed(TextRole::Passage, texts).await?;
+    for (vector, text) in vectors.iter_mut().zip(texts) {
+        embedder.centre(vector, TextRole::Passage, Lang::of(text));
+    }
+    Ok(vectors.iter().map(|vector| cosine(&question, vector)).collect())
+}
+
+async fn query_vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, KnowledgeError> {
+    let mut vectors = embedder.embed(TextRole::Query, &[query.to_string()]).await?;
+    let mut vector = vectors.pop().unwrap_or_default();
+    embedder.centre(&mut vector, TextRole::Query, Lang::of(query));
+    Ok(vector)
+}
+
+/// The first of each term, up to the limit.
+fn distinct(terms: Vec<String>) -> Vec<String> {
+    let mut distinct: Vec<String> = Vec::new();
+    for term in terms {
+        if distinct.len() < MAX_QUERY_TERMS && !distinct.contains(&term) {
+            distinct.push(term);
+        }
+    }
+    distinct
+}
+
+/// A candidate with what speaks for it.
+struct Scored {
+    candidate: Candidate,
+    cosine: f64,
+    /// Relative to the best text score; `None` when full text did not find it.
+    text: Option<f64>,
+    is_near: bool,
+    named: Naming,
+}
+
+/// Where a passage names an identifier of the query.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Naming {
+    Nowhere,
+    InPassage,
+    InTitle,
+}
+
+impl Scored {
+    fn score(&self) -> f64 {
+        let named = match self.named {
+            Naming::Nowhere => 0.0,
+            Naming::InPassage => NAMED_IN_PASSAGE,
+            Naming::InTitle => NAMED_IN_TITLE,
+        };
+        self.cosine + TEXT_WEIGHT * self.text.unwrap_or(0.0) + named
+    }
+
+    fn is_match(&self) -> bool {
+        let floor = if self.text.is_some() { NO_MATCH_BELOW } else { NO_MATCH_BELOW_WITHOUT_TERMS };
+        self.named != Naming::Nowhere || self.cosine >= floor
+    }
+
+    fn via(&self) -> Vec<String> {
+        let ways =
+            [("vector", self.is_near), ("text", self.text.is_some()), ("identifier", self.named != Naming::Nowhere)];
+        ways.iter().filter(|(_, found)| *found).map(|(way, _)| (*way).to_string()).collect()
+    }
+}
+
+fn rank(query: &str, vector: &[f32], nearest: Vec<Candidate>, matching: Vec<Candidate>, k: usize) -> Vec<Hit> {
+    let identifiers = terms::identifiers(query);
+    let best_text = matching.iter().map(|candidate| f64::from(candidate.measure)).fold(f64::MIN_POSITIVE, f64::max);
+    let mut scored: HashMap<String, Scored> = HashMap::new();
+    let add = |candidate: Candidate| {
+        let cosine = cosine(vector, &candidate.vector);
+        let named = naming(&candidate, &identifiers);
+        Scored { candidate, cosine, text: None, is_near: false, named }
+    };
+    for candidate in nearest {
+        let id = candidate.id.clone();
+        scored.entry(id).or_insert_with(|| add(candidate)).is_near = true;
+    }
+    for candidate in matching {
+        let text = f64::from(candidate.measure) / best_text;
+        let id = candidate.id.clone();
+        scored.entry(id).or_insert_with(|| add(candidate)).text = Some(text);
+    }
+    let mut matches: Vec<Scored> = scored.into_values().filter(Scored::is_match).collect();
+    // Equal scores stand in the order of their places, so that the same query gives the same answer.
+    let place = |scored: &Scored| (scored.candidate.chunk.source.clone(), scored.candidate.chunk.start);
+    matches.sort_by(|a, b| b.score().total_cmp(&a.score()).then_with(|| place(a).cmp(&place(b))));
+    matches.into_iter().take(k).enumerate().map(|(at, scored)| hit(at + 1, scored)).collect()
+}
+
+fn hit(rank: usize, scored: Scored) -> Hit {
+    let (score, cosine, via) = (scored.score(), scored.cosine, scored.via());
+    let chunk = scored.candidate.chunk;
+    let line = |text: &str| clean_line(text, 300);
+    Hit {
+        rank,
+        score,
+        source: line(&chunk.source),
+        title: line(&chunk.title),
+        headings: chunk.headings.iter().map(|heading| line(heading)).collect(),
+        content: clean(&chunk.content, usize::MAX),
+        via,
+        cosine,
+    }
+}
+
+/// Both have unit length.
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    f64::from(a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>())
+}
+
+fn naming(candidate: &Candidate, identifiers: &[String]) -> Naming {
+    if identifiers.is_empty() {
+        return Naming::Nowhere;
+    }
+    let names = |text: &str| terms::identifiers(text).iter().any(|name| identifiers.contains(name));
+    let chunk = &candidate.chunk;
+    if names(&chunk.title) {
+        return Naming::InTitle;
+    }
+    let in_passage = names(&chunk.content) || chunk.headings.iter().any(|heading| names(heading));
+    if in_passage { Naming::InPassage } else { Naming::Nowhere }
+}
