@@ -10,7 +10,8 @@ use std::io::Read;
 use jiff::Timestamp;
 
 use super::convert::{self, ReplicaSet};
-use super::raw::{RawDocument, RawItem, RawObject, RawStatus, RawText};
+use super::document;
+use super::raw::{RawItem, RawObject, RawStatus};
 use crate::domain::text::clean_line;
 use crate::domain::{KubeEvent, NodeStatus, PodStatus, Workload};
 
@@ -59,16 +60,8 @@ pub struct Inventory {
 impl Inventory {
     /// Reads all documents of one file; `place` names it in notes. What stands before broken JSON is kept.
     pub fn read(&mut self, place: &str, reader: impl Read) {
-        let documents = serde_json::Deserializer::from_reader(reader).into_iter::<RawText>();
-        for document in documents {
-            match document {
-                Ok(RawText::Array(items)) => self.add_items(place, items, None, Change::Present),
-                Ok(RawText::Document(document)) => self.add_document(place, *document),
-                Err(error) => {
-                    self.note(format!("{place}: {error}; what stands before it was read"));
-                    return;
-                }
-            }
+        if let Err(error) = document::read(self, place, reader) {
+            self.note(format!("{place}: {error}; what stands before it was read"));
         }
     }
 
@@ -88,35 +81,11 @@ impl Inventory {
         self.workloads.len() + self.pods.len() + self.replica_sets.len() + self.nodes.len() + self.events.len()
     }
 
-    fn add_document(&mut self, place: &str, mut document: RawDocument) {
-        let list_kind =
-            document.rest.get("kind").and_then(|kind| kind.as_str()).and_then(|kind| kind.strip_suffix("List"));
-        if let Some(items) = document.items {
-            let kind = list_kind.filter(|kind| !kind.is_empty()).map(str::to_owned);
-            self.kinds.extend(kind.clone());
-            return self.add_items(place, items, kind.as_deref(), Change::Present);
-        }
-        if let Some(object) = document.object {
-            let change = match document.kind_of_change.as_deref() {
-                Some("DELETED") => Change::Gone,
-                _ => Change::Present,
-            };
-            return self.add_items(place, vec![object], None, change);
-        }
-        if let Some(kind) = document.kind_of_change {
-            document.rest.insert("type".to_owned(), kind.into());
-        }
-        let object =
-            serde_json::from_value(serde_json::Value::Object(document.rest)).map_err(|error| error.to_string());
-        self.add_items(place, vec![RawItem(object)], None, Change::Present);
-    }
-
-    fn add_items(&mut self, place: &str, items: Vec<RawItem>, list_kind: Option<&str>, change: Change) {
-        for RawItem(item) in items {
-            match item {
-                Ok(object) => self.add_object(place, &object, list_kind, change),
-                Err(error) => self.note(format!("{place}: an object was left out: {error}")),
-            }
+    /// Adds an object, or notes why it cannot be.
+    pub(super) fn add_item(&mut self, place: &str, item: RawItem, list_kind: Option<&str>, change: Change) {
+        match item.0 {
+            Ok(object) => self.add_object(place, &object, list_kind, change),
+            Err(error) => self.note(format!("{place}: an object was left out: {error}")),
         }
     }
 
@@ -178,7 +147,7 @@ impl Inventory {
 
 /// What a document says of its object.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Change {
+pub(super) enum Change {
     Present,
     Gone,
 }

@@ -1,9 +1,10 @@
 //! Kubernetes: the state of workloads, from what `kubectl get ... -o json` wrote into files.
 //!
-//! In: documents of the API in any mix ([`raw`]). They become domain types ([`convert`]), each object once
+//! In: documents of the API in any mix (`document`, [`raw`]). They become domain types ([`convert`]), each object once
 //! ([`inventory`]), of which questions are answered ([`select`], [`rollout`], [`health`]). [`files`] is the source.
 
 pub mod convert;
+mod document;
 pub mod files;
 pub mod health;
 pub mod inventory;

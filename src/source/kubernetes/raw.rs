@@ -1,65 +1,12 @@
 //! The JSON of the Kubernetes API as it arrives: every field optional, of any kind of object.
 //!
-//! In: bytes of `kubectl get ... -o json`, of the API itself, or of a watch. Out: [`RawObject`]s, one by one. What is
-//! not read here (managed fields, status of volumes) is skipped while parsing and costs no memory.
+//! In: objects of `kubectl get ... -o json`, of the API itself, or of a watch. Out: [`RawObject`]s. What is not read here
+//! (managed fields, status of volumes) is left out.
 
 use std::collections::BTreeMap;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-
-/// What stands between two document boundaries of a file.
-pub enum RawText {
-    /// An array of objects, as `jq` writes it.
-    Array(Vec<RawItem>),
-    Document(Box<RawDocument>),
-}
-
-impl<'de> Deserialize<'de> for RawText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = RawText;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("a Kubernetes object or list")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<RawText, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = sequence.next_element()? {
-                    items.push(item);
-                }
-                Ok(RawText::Array(items))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawText, A::Error> {
-                RawDocument::deserialize(MapAccessDeserializer::new(map)).map(|raw| RawText::Document(Box::new(raw)))
-            }
-        }
-
-        deserializer.deserialize_any(TextVisitor)
-    }
-}
-
-/// One document: an object, a list, or an event of a watch.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawDocument {
-    /// Items of a list.
-    pub items: Option<Vec<RawItem>>,
-    /// `ADDED`, `MODIFIED`, `DELETED` of a watch; in a core event `Normal` or `Warning`.
-    #[serde(rename = "type")]
-    pub kind_of_change: Option<String>,
-    /// The object of a watch event.
-    pub object: Option<RawItem>,
-    /// The fields of a single object (or of the list itself).
-    #[serde(flatten)]
-    pub rest: serde_json::Map<String, Value>,
-}
 
 /// An object of a list; one that has a field of an impossible type does not take the others with it.
 #[derive(Debug)]
