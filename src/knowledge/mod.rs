@@ -13,6 +13,8 @@ mod rows;
 pub mod split;
 mod store;
 mod terms;
+#[cfg(test)]
+mod tests;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -70,7 +72,7 @@ pub enum IndexKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorIndex {
     pub kind: IndexKind,
-    pub lists: u32,
+    pub lists: usize,
 }
 
 impl Default for VectorIndex {

