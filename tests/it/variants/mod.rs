@@ -11,6 +11,7 @@ pub mod format;
 pub mod host;
 pub mod kube;
 pub mod kubernetes;
+pub mod rare;
 pub mod resources;
 pub mod service;
 pub mod storage;
@@ -54,6 +55,7 @@ pub fn variants() -> Vec<Variant> {
         storage::variants(),
         kubernetes::variants(),
         traffic::variants(),
+        rare::variants(),
         unknown::variants(),
     ];
     families.into_iter().flatten().collect()
