@@ -2,16 +2,29 @@
 //!
 //! The modules in reading order, which is the order of the data flow:
 
-pub mod agent; // the graph that runs it
-pub mod alert; // payload → alert
-pub mod analysis; // pure algorithms over evidence
-pub mod cli; // what a user types
+/// Plain types that every other module speaks.
+pub mod domain;
+/// What happened, for front ends and stores.
+pub mod event;
+/// One checked configuration.
+pub mod config;
+/// Payload → alert.
+pub mod alert;
+/// Where evidence lives.
+pub mod source;
+/// Pure algorithms over evidence.
+pub mod analysis;
+/// Runbooks: split → embed → store → retrieve.
+pub mod knowledge;
+/// Questions that can be asked.
+pub mod tool;
+/// Who plans and concludes.
+pub mod reason;
+/// The graph that runs it.
+pub mod agent;
+/// What a user sees.
+pub mod ui;
+/// What a user types.
+pub mod cli;
+/// One file per subcommand.
 pub mod command;
-pub mod config; // one checked configuration
-pub mod domain; // plain types
-pub mod event; // what happened, for front ends and stores
-pub mod knowledge; // runbooks: split → embed → store → retrieve
-pub mod reason; // who plans and concludes
-pub mod source; // where evidence lives
-pub mod tool; // questions that can be asked
-pub mod ui; // what a user sees // one file per subcommand

@@ -1,6 +1,6 @@
 //! The graph that works an alert: nodes in the order of the data flow, bounded in rounds, node runs and time.
 //!
-//! In come alerts, a reasoner and an invoker; out comes a [`Diagnosis`], always: a bound that is hit or an
+//! In come alerts, a reasoner and an invoker; out comes a [`crate::domain::Diagnosis`], always: a bound that is hit or an
 //! interruption jumps to `synthesize`, and the answer says so.
 
 mod analyze_alert;
@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Alert, Diagnosis, Lang, SourceReport, Topology};
+use crate::domain::{Alert, Lang, SourceReport, Topology};
 use crate::event::EventSink;
 use crate::reason::Reasoner;
 use crate::tool::invoker::Invoker;

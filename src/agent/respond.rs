@@ -23,9 +23,10 @@ pub(super) fn run(
 ) -> Diagnosis {
     let Conclusion { summary, root_cause, hypotheses, next_steps, mut unchecked } = reasoned.value;
     let lang = state.facts.lang;
-    let tools_failing = !state.closed_tools.is_empty() && root_cause.is_none();
+    let failing = failing_tools(&state);
+    let tools_failing = !failing.is_empty() && root_cause.is_none();
     let (status, status_reason) = ending(stop, tools_failing, lang);
-    unchecked.extend(closed_tools_note(&state.closed_tools, lang));
+    unchecked.extend(failing_tools_note(&failing, lang));
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
         session_id: task.session_id.clone(),
@@ -79,10 +80,33 @@ fn ending(stop: Option<Stop>, tools_failing: bool, lang: Lang) -> (RunStatus, Op
     }
 }
 
-fn closed_tools_note(closed: &[String], lang: Lang) -> Option<String> {
-    (!closed.is_empty()).then(|| {
-        let names = closed.join(", ");
-        lang.pick(format!("closed after repeated failures: {names}"), format!("因连续失败而停用：{names}"))
+/// Tools that were closed, or never gave an answer however often they were asked.
+fn failing_tools(state: &State) -> Vec<String> {
+    let mut answered: BTreeMap<&str, bool> = BTreeMap::new();
+    for invocation in &state.invocations {
+        let gave = match &invocation.outcome {
+            Outcome::Output(_) => true,
+            // The caller's mistake, or the user's wish, says nothing about the tool.
+            Outcome::Failure(failure) => {
+                if matches!(failure.kind, FailureKind::BadArguments | FailureKind::Cancelled) {
+                    continue;
+                }
+                false
+            }
+        };
+        *answered.entry(&invocation.call.tool).or_default() |= gave;
+    }
+    let silent = answered.into_iter().filter(|(_, gave)| !gave).map(|(tool, _)| tool.to_string());
+    let mut failing: Vec<String> = state.closed_tools.iter().cloned().chain(silent).collect();
+    failing.sort();
+    failing.dedup();
+    failing
+}
+
+fn failing_tools_note(failing: &[String], lang: Lang) -> Option<String> {
+    (!failing.is_empty()).then(|| {
+        let names = failing.join(", ");
+        lang.pick(format!("tools that failed: {names}"), format!("工具调用失败：{names}"))
     })
 }
 

@@ -50,8 +50,7 @@ pub async fn run(args: ConfigArgs, context: &Context) -> anyhow::Result<Exit> {
                 .into_iter()
                 .map(|(key, value, origin)| (key, json!({ "value": value, "origin": origin })))
                 .collect();
-            let document =
-                json!({ "schema": "oncall.config/v1", "file": config.file, "data_dir": config.data_dir, "values": values });
+            let document = json!({ "schema": "oncall.config/v1", "file": config.file, "data_dir": config.data_dir, "values": values });
             context.print(&format!("{document}\n"))?;
         }
         Action::Show => context.print(&render(&context.config))?,

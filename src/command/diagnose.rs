@@ -11,10 +11,10 @@ use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{self, World};
-use super::{BadInput, Context, Exit, Style, Unreachable, Verbosity, bad_input};
+use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
 use crate::agent::{self, Bounds, Crew, Task};
-use crate::alert::{self, AlertBatch};
-use crate::domain::{Alert, AlertStatus, Diagnosis, Lang, RunStatus};
+use crate::alert;
+use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Lang, RunStatus};
 use crate::event::EventSink;
 use crate::reason::rules::Rules;
 use crate::source::incident::Incident;
@@ -55,7 +55,7 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
     let cancel = CancellationToken::new();
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
     let facts = crate::reason::facts::analyze(&alerts, now);
-    let world = world::build(incident.as_ref(), &facts, &zone, lang, context).await?;
+    let world = world::build(incident.as_ref(), &facts, &zone, lang, context).await;
     let diagnosis = diagnose(alerts, now, zone, world, &args, context, cancel, lang).await;
     interrupts.abort();
     Ok(exit_of(&diagnosis?))
@@ -115,7 +115,10 @@ fn choose(batch: &AlertBatch, select: Option<NonZeroUsize>, context: &Context) -
     if groups.len() > 1 {
         let others = groups.len() - 1;
         context.note(&context.lang.unwrap_or_default().pick(
-            format!("{count} alerts of {} roots; diagnosing the first, {others} left (--select N picks one)", groups.len()),
+            format!(
+                "{count} alerts of {} roots; diagnosing the first, {others} left (--select N picks one)",
+                groups.len()
+            ),
             format!("共 {count} 条告警，{} 个根源；先诊断第一个，另有 {others} 个（用 --select N 选择）", groups.len()),
         ));
     }
@@ -183,9 +186,4 @@ fn renderer(args: &DiagnoseArgs, context: &Context, lang: Lang, zone: TimeZone) 
     };
     let columns = (context.stdout == Style::Colored).then(|| context.columns());
     Box::new(PlainRenderer::new(io::stdout(), io::stderr(), progress, lang, zone, columns))
-}
-
-/// For a URL that answers nothing usable.
-pub(super) fn unreachable(place: &str, error: impl std::fmt::Display) -> anyhow::Error {
-    Unreachable(format!("cannot fetch {place}: {error}")).into()
 }

@@ -51,6 +51,9 @@ pub struct LogsArgs {
     /// Only events of this service
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
+    /// Keep equal messages of different services apart (always so below a folder)
+    #[arg(long)]
+    by_service: bool,
     /// Show so many patterns (table: 30, JSON: all)
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -139,13 +142,24 @@ impl Request {
         let zone = args.zone.clone().unwrap_or_else(TimeZone::system);
         let clock = ToolClock { now, window: Window::new(now, now), zone: zone.clone() };
         let time = |text: &Option<String>| {
-            text.as_deref().map(|text| parse_time(text, &clock)).transpose().map_err(|failure| bad_input(failure.message))
+            text.as_deref()
+                .map(|text| parse_time(text, &clock))
+                .transpose()
+                .map_err(|failure| bad_input(failure.message))
         };
         let (since, until) = (time(&args.since)?, time(&args.until)?);
         if since.zip(until).is_some_and(|(since, until)| since > until) {
             return Err(BadInput("--since is after --until: swap them".into()).into());
         }
-        Ok(Self { places: args.files.clone(), now, zone, since, until, level: args.level, service: args.service.clone() })
+        Ok(Self {
+            places: args.files.clone(),
+            now,
+            zone,
+            since,
+            until,
+            level: args.level,
+            service: args.service.clone(),
+        })
     }
 
     /// Reads every place, one after the other. What cannot be read is a failure beside the rest.
@@ -182,10 +196,7 @@ impl Request {
         gathering: &Mutex<Gathering>,
         name: &str,
         file: Option<&LogFile>,
-        read: impl FnOnce(
-            &ReadOptions,
-            &mut dyn FnMut(LogEvent) -> ControlFlow<()>,
-        ) -> Result<ReadReport, ReadError>,
+        read: impl FnOnce(&ReadOptions, &mut dyn FnMut(LogEvent) -> ControlFlow<()>) -> Result<ReadReport, ReadError>,
     ) {
         let options = ReadOptions {
             service: file.and_then(|file| file.service.clone()),
@@ -209,7 +220,12 @@ impl Request {
         let Some(open) = gathering.open.as_mut() else { return };
         match result {
             Ok(report) => {
-                open.files.push(FileRead { name: name.to_owned(), lines: report.lines, events: report.events, notes: report.notes });
+                open.files.push(FileRead {
+                    name: name.to_owned(),
+                    lines: report.lines,
+                    events: report.events,
+                    notes: report.notes,
+                });
             }
             Err(error) => open.failures.push(error.to_string()),
         }
@@ -268,14 +284,23 @@ struct Gathered {
 impl Gathering {
     fn new(args: &LogsArgs) -> Self {
         let assignments = if args.per_line { Assignments::Kept } else { Assignments::Dropped };
-        let miner = Miner::new(MinerOptions { window: None, services: Services::Apart, assignments });
-        let open = Open { miner, per_line: args.per_line, assigned: Vec::new(), files: Vec::new(), failures: Vec::new() };
+        // Within one file a message is the same whichever program wrote it; files of a folder are of different services.
+        let apart = args.by_service || args.files.iter().any(|place| place.is_dir());
+        let services = if apart { Services::Apart } else { Services::Together };
+        let miner = Miner::new(MinerOptions { window: None, services, assignments });
+        let open =
+            Open { miner, per_line: args.per_line, assigned: Vec::new(), files: Vec::new(), failures: Vec::new() };
         Self { open: Some(open) }
     }
 
     fn take(&mut self) -> Option<Gathered> {
         let open = self.open.take()?;
-        Some(Gathered { mined: open.miner.finish(), assigned: open.assigned, files: open.files, failures: open.failures })
+        Some(Gathered {
+            mined: open.miner.finish(),
+            assigned: open.assigned,
+            files: open.files,
+            failures: open.failures,
+        })
     }
 }
 

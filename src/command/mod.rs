@@ -16,6 +16,7 @@ pub mod logs;
 pub mod metrics;
 pub mod search;
 pub mod tools;
+pub mod world;
 
 /// How a command ended, when it was no error. [`std::process::ExitCode`] in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -148,7 +148,7 @@ async fn call(opened: Opened, call: Call, context: &Context) -> anyhow::Result<E
     let Opened { mut registry, zone, .. } = opened;
     let lang = context.lang.unwrap_or_default();
     if call.tool == knowledge::NAME {
-        let opened = world::open_knowledge(context, lang).await;
+        let opened = world::open_knowledge(context).await;
         let base = opened.map_err(|error| Unreachable(format!("the runbooks cannot be consulted: {error}")))?;
         registry.add(Arc::new(RetrieveKnowledge::new(Arc::new(base), context.config.knowledge.top_k)));
     }

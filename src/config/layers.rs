@@ -110,11 +110,18 @@ pub fn load(overrides: &Overrides, around: &Surroundings) -> Result<Config, Conf
         values.insert("embedder.kind".into(), ("embedded".into(), Origin::Flag("--offline")));
     }
     let merged = parse_merged(&values)?;
+    warnings.extend(unsupported(&merged));
     let mut config = check(merged, &values, path.as_deref())?;
     config.data_dir = data_dir(overrides, around);
     config.warnings = warnings;
     config.values = values;
     Ok(config)
+}
+
+/// What the file may say already and this version does not do yet.
+fn unsupported(file: &File) -> Option<String> {
+    let model = file.model.as_deref().filter(|model| *model != "none")?;
+    Some(format!("this version reasons by rules alone: model = \"{model}\" is not used"))
 }
 
 /// `--data-dir`, else `oncall` below the XDG data folder, else `.oncall` where nothing else is known.

@@ -19,7 +19,7 @@ pub use shape::{
     AuthConfig, ChunkConfig, EmbedderConfig, EmbedderKind, IndexConfig, IndexKind, McpConfig, ModelProfile, Price,
     RedactWhen, SourceConfig, SourceKind, TlsConfig,
 };
-pub use show::render;
+pub use show::{render, shown};
 pub use template::TEMPLATE;
 
 /// Everything that can be set, checked.

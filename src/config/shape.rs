@@ -129,7 +129,7 @@ pub enum IndexKind {
 #[serde(deny_unknown_fields, default)]
 pub struct IndexConfig {
     pub kind: IndexKind,
-    pub lists: u32,
+    pub lists: usize,
 }
 
 impl Default for IndexConfig {

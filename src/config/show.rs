@@ -5,14 +5,19 @@ use super::Config;
 /// Keys whose values may hold a secret.
 const SECRET_WORDS: [&str; 6] = ["key", "token", "password", "secret", "authorization", "headers"];
 
+/// Every value by its dotted key, masked, as TOML text, with its origin.
+pub fn shown(config: &Config) -> Vec<(String, String, String)> {
+    config.values.iter().map(|(key, (value, origin))| (key.clone(), masked(key, value), origin.to_string())).collect()
+}
+
 /// One line per value, in TOML, aligned, with the origin as a comment.
 pub fn render(config: &Config) -> String {
     let mut lines = vec![
         (format!("# file: {}", config.file.as_ref().map_or_else(|| "none".into(), |f| f.display().to_string())), None),
         (format!("# data: {}", config.data_dir.display()), None),
     ];
-    for (key, (value, origin)) in &config.values {
-        lines.push((format!("{key} = {}", masked(key, value)), Some(origin.to_string())));
+    for (key, value, origin) in shown(config) {
+        lines.push((format!("{key} = {value}"), Some(origin)));
     }
     let width = lines.iter().filter(|(_, o)| o.is_some()).map(|(l, _)| l.chars().count()).max().unwrap_or(0);
     let mut text = String::new();

@@ -284,14 +284,15 @@ fn gone(collection: &Collection, stored: &HashMap<String, Stored>) -> Vec<String
 fn rows_of(found: &Found, document: &Document, content_hash: String, limits: ChunkLimits) -> Vec<Row> {
     let split = split(&document.text, document.syntax, limits);
     let other_title = document.front_matter.get("title").and_then(Value::as_str);
-    let file_name = Path::new(&found.source).file_stem().and_then(|name| name.to_str()).unwrap_or(&found.source);
-    let title = split.title.as_deref().or(other_title).unwrap_or(file_name);
+    let file_name = file_stem(&found.source);
+    let named = split.title.as_deref().or(other_title);
+    let title = named.unwrap_or(file_name);
     let mut metadata = document.front_matter.clone();
     if let Some(encoding) = document.encoding {
         metadata.insert("encoding".to_string(), json!(encoding));
     }
     let metadata = Value::Object(metadata).to_string();
-    let names = [file_name, other_title.unwrap_or_default()];
+    let names = Names { title: named, file: file_name, other: other_title };
     let passages = split.passages.into_iter().filter(|passage| !document.text[passage.range.clone()].trim().is_empty());
     passages
         .map(|passage| {
@@ -315,27 +316,37 @@ fn rows_of(found: &Found, document: &Document, content_hash: String, limits: Chu
         .collect()
 }
 
-/// The terms of a passage. Its title counts more than its text: it says what the whole document is about.
-fn search_text(chunk: &Chunk, names: &[&str]) -> String {
-    let mut text = terms::joined_terms(&chunk.content);
-    let title_terms = terms::joined_terms(&chunk.title);
-    for part in std::iter::repeat_n(title_terms, TITLE_WEIGHT) {
-        text.push(' ');
-        text.push_str(&part);
-    }
-    let own_headings = chunk.headings.iter().filter(|heading| **heading != chunk.title).map(String::as_str);
-    let other_names = names.iter().copied().filter(|name| *name != chunk.title);
-    for part in own_headings.chain(other_names) {
-        text.push(' ');
-        text.push_str(&terms::joined_terms(part));
-    }
-    text
+/// What a document is called.
+struct Names<'a> {
+    /// Its own title; `None` when only the file's name is known, which may say nothing.
+    title: Option<&'a str>,
+    file: &'a str,
+    /// In the front matter.
+    other: Option<&'a str>,
 }
 
-/// What the model reads: the names above a passage, spelled out, then the passage.
+/// The terms of a passage. Its title counts more than its text: it says what the whole document is about.
+fn search_text(chunk: &Chunk, names: &Names) -> String {
+    let title = std::iter::repeat_n(names.title, TITLE_WEIGHT).flatten();
+    let headings = own_headings(chunk);
+    let others = [Some(names.file), names.other].into_iter().flatten().filter(|name| Some(*name) != names.title);
+    let parts = std::iter::once(&*chunk.content).chain(title).chain(headings).chain(others);
+    parts.map(terms::joined_terms).collect::<Vec<_>>().join(" ")
+}
+
+/// What the model reads: the names above a passage, spelled out, then the passage. A mere file name is no such name.
 fn passage_text(chunk: &Chunk) -> String {
-    let own_headings = chunk.headings.iter().filter(|heading| **heading != chunk.title);
-    let names: Vec<String> =
-        std::iter::once(&chunk.title).chain(own_headings).map(|name| terms::spelled_out(name)).collect();
-    format!("{}\n{}", names.join(" > "), chunk.content)
+    let is_file_name = chunk.title == file_stem(&chunk.source) && !chunk.headings.contains(&chunk.title);
+    let title = Some(chunk.title.as_str()).filter(|_| !is_file_name);
+    let names: Vec<String> = title.into_iter().chain(own_headings(chunk)).map(terms::spelled_out).collect();
+    if names.is_empty() { chunk.content.clone() } else { format!("{}\n{}", names.join(" > "), chunk.content) }
+}
+
+fn file_stem(source: &str) -> &str {
+    Path::new(source).file_stem().and_then(|name| name.to_str()).unwrap_or(source)
+}
+
+/// The headings above a passage but for the document's title.
+fn own_headings(chunk: &Chunk) -> impl Iterator<Item = &str> {
+    chunk.headings.iter().map(String::as_str).filter(|heading| *heading != chunk.title)
 }

@@ -127,7 +127,8 @@ impl Knowledge {
     pub async fn open_embedded(settings: KnowledgeSettings, use_as: Use) -> Result<Self, KnowledgeError> {
         let loading = tokio::task::spawn_blocking(EmbeddedModel::shared);
         let opened = Store::open(&settings.store).await;
-        let model = loading.await.map_err(|error| EmbedError(format!("the model's loading was stopped: {error}")))??;
+        let model =
+            loading.await.map_err(|error| EmbedError(format!("the model's loading was stopped: {error}")))??;
         let store = opened?.for_embedder(model.id(), model.dimensions(), use_as).await?;
         Ok(Self { settings, embedder: Arc::new(model), store })
     }
@@ -190,13 +191,8 @@ impl Knowledge {
     ) -> Result<IndexReport, KnowledgeError> {
         self.store.refresh().await?;
         let (store, embedder) = (&self.store, &*self.embedder);
-        let indexer = index::Indexer {
-            store,
-            embedder,
-            limits: self.settings.chunk,
-            on_event,
-            report: IndexReport::default(),
-        };
+        let indexer =
+            index::Indexer { store, embedder, limits: self.settings.chunk, on_event, report: IndexReport::default() };
         let report = indexer.run(origin, mode).await?;
         self.store.tidy(self.settings.index).await?;
         Ok(report)

@@ -101,7 +101,8 @@ async fn sources(knowledge: &Knowledge, query: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn only_what_was_changed_is_indexed_again_and_nothing_is_there_twice() {
-    let world = World::new(&[("don't.md", "# Disk\n\nalpha"), ("50%.md", "beta"), ("a\\b.md", "gamma"), ("c.txt", "delta")]);
+    let world =
+        World::new(&[("don't.md", "# Disk\n\nalpha"), ("50%.md", "beta"), ("a\\b.md", "gamma"), ("c.txt", "delta")]);
     let knowledge = world.open().await;
     assert_eq!(counts(&world.index(&knowledge, IndexMode::Update).await), [4, 0, 0, 0]);
     assert_eq!(counts(&world.index(&knowledge, IndexMode::Update).await), [0, 0, 4, 0]);
@@ -176,7 +177,8 @@ async fn a_rebuild_from_nothing_destroys_nothing() {
 
 #[tokio::test]
 async fn words_of_two_chinese_characters_are_found() {
-    let world = World::new(&[("m.md", "# 节点\n\n节点内存不足时先看缓存。"), ("d.md", "# 主机\n\n主机磁盘写满后清理日志。")]);
+    let world =
+        World::new(&[("m.md", "# 节点\n\n节点内存不足时先看缓存。"), ("d.md", "# 主机\n\n主机磁盘写满后清理日志。")]);
     let knowledge = world.open().await;
     world.index(&knowledge, IndexMode::Update).await;
     for (word, source) in [("内存", "m.md"), ("磁盘", "d.md")] {

@@ -111,7 +111,7 @@ impl<O: Write, E: Write> PlainRenderer<O, E> {
     }
 
     fn clock(&self, at: jiff::Timestamp) -> String {
-        at.to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string()
+        at.to_zoned_datetime(self.zone.clone()).strftime("%H:%M:%S").to_string()
     }
 }
 

@@ -88,7 +88,7 @@ fn heading(diagnosis: &Diagnosis, zone: &TimeZone) -> String {
 }
 
 fn local(at: Timestamp, zone: &TimeZone) -> String {
-    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+    at.to_zoned_datetime(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
 fn cause(diagnosis: &Diagnosis) -> String {

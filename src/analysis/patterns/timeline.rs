@@ -51,18 +51,25 @@ pub enum Timeline {
         before: Window,
         saw_before: bool,
     },
-    /// Slots of `width` seconds from `origin`, which is a multiple of `width`; nothing seen yet while it is 0.
-    Growing {
-        origin: i64,
-        width: i64,
-    },
+    Growing(Span),
+}
+
+/// A span that grows: slots of `width` seconds from `origin`, which is a multiple of `width`.
+#[derive(Debug, Default)]
+pub struct Span {
+    origin: i64,
+    /// 0 while nothing was seen.
+    width: i64,
+    /// The first and last second seen.
+    low: i64,
+    high: i64,
 }
 
 impl Timeline {
     pub fn new(window: Option<Window>) -> Self {
         match window {
             Some(window) => Self::Fixed { window, before: window.before(), saw_before: false },
-            None => Self::Growing { origin: 0, width: 0 },
+            None => Self::Growing(Span::default()),
         }
     }
 
@@ -74,7 +81,7 @@ impl Timeline {
     /// Where an event of this time falls. The span grows when it must, and the counts of the shapes with it.
     pub fn place(&mut self, at: Option<Timestamp>, shapes: &mut [Shape]) -> Place {
         match (self, at) {
-            (Self::Growing { .. }, None) => Place::Undated,
+            (Self::Growing(_), None) => Place::Undated,
             (Self::Fixed { .. }, None) => Place::Outside,
             (Self::Fixed { window, before, saw_before }, Some(at)) => {
                 if window.contains(at) {
@@ -88,20 +95,13 @@ impl Timeline {
                 }
                 Place::Outside
             }
-            (Self::Growing { origin, width }, Some(at)) => {
-                let second = at.as_second();
-                let slot = second.wrapping_sub(*origin) / (*width).max(1);
-                if *width == 0 || second < *origin || slot >= SLOTS as i64 {
-                    return Place::Slice(grow(origin, width, second, shapes));
-                }
-                Place::Slice(slot as usize)
-            }
+            (Self::Growing(span), Some(at)) => Place::Slice(span.slot_of(at.as_second(), shapes)),
         }
     }
 
     /// A shape's counts in [`SLICES`] equal slices of the window, or of the time from `first` to `last`.
     pub fn histogram(&self, slices: &Slices, first: Option<Timestamp>, last: Option<Timestamp>) -> Vec<u64> {
-        let (Self::Growing { origin, width }, Some(first), Some(last)) = (self, first, last) else {
+        let (Self::Growing(Span { origin, width, .. }), Some(first), Some(last)) = (self, first, last) else {
             return slices.0[..SLICES].iter().map(|count| u64::from(*count)).collect();
         };
         let (start, end) = (first.as_second() as f64, last.as_second() as f64 + 1.0);
@@ -128,26 +128,33 @@ impl Timeline {
     }
 }
 
-/// Widens the span until it holds `second`; gives its slot.
-fn grow(origin: &mut i64, width: &mut i64, second: i64, shapes: &mut [Shape]) -> usize {
-    if *width == 0 {
-        (*origin, *width) = (second, 1);
-        return 0;
-    }
-    let (old_origin, old_width) = (*origin, *width);
-    let low = second.min(old_origin);
-    let high = second.max(old_origin + old_width * SLOTS as i64 - 1);
-    while (high - low.div_euclid(*width) * *width) / *width >= SLOTS as i64 {
-        *width *= 2;
-    }
-    *origin = low.div_euclid(*width) * *width;
-    for shape in shapes {
-        let mut folded = Slices::default();
-        for (slot, count) in shape.slices.0.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let new = (old_origin + slot as i64 * old_width - *origin) / *width;
-            folded.0[(new as usize).min(SLOTS - 1)] += count;
+impl Span {
+    fn slot_of(&mut self, second: i64, shapes: &mut [Shape]) -> usize {
+        if self.width == 0 {
+            *self = Self { origin: second, width: 1, low: second, high: second };
         }
-        shape.slices = folded;
+        self.low = self.low.min(second);
+        self.high = self.high.max(second);
+        if second < self.origin || second - self.origin >= self.width * SLOTS as i64 {
+            self.widen(shapes);
+        }
+        ((second - self.origin) / self.width) as usize
     }
-    ((second - *origin) / *width) as usize
+
+    /// Moves and widens the slots until they hold all that was seen, and the counts of the shapes with them.
+    fn widen(&mut self, shapes: &mut [Shape]) {
+        let (old_origin, old_width) = (self.origin, self.width);
+        while self.high.div_euclid(self.width) - self.low.div_euclid(self.width) >= SLOTS as i64 {
+            self.width *= 2;
+        }
+        self.origin = self.low.div_euclid(self.width) * self.width;
+        for shape in shapes {
+            let mut folded = Slices::default();
+            for (slot, count) in shape.slices.0.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let new = (old_origin + slot as i64 * old_width - self.origin) / self.width;
+                folded.0[(new.max(0) as usize).min(SLOTS - 1)] += count;
+            }
+            shape.slices = folded;
+        }
+    }
 }

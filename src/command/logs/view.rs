@@ -69,7 +69,8 @@ impl Page<'_> {
         let [count, level, first, last, course, service, template] = titles.map(str::to_owned);
         let mut rows = vec![Row { cells: [count, level, first, last, course, service], template }];
         rows.extend(patterns.iter().take(self.rows).map(|pattern| self.row(pattern)));
-        let shown: Vec<usize> = (0..6).filter(|&column| rows[1..].iter().any(|row| !row.cells[column].trim().is_empty())).collect();
+        let shown: Vec<usize> =
+            (0..6).filter(|&column| rows[1..].iter().any(|row| !row.cells[column].trim().is_empty())).collect();
         let width = |column: usize| rows.iter().map(|row| row.cells[column].width()).max().unwrap_or(0);
         let widths: Vec<usize> = shown.iter().map(|&column| width(column)).collect();
         let left = self.columns.saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len());
@@ -109,8 +110,11 @@ impl Page<'_> {
     }
 
     fn notes(&self, gathered: &Gathered, page: &mut String) {
-        let notes: Vec<String> =
-            gathered.files.iter().flat_map(|file| file.notes.iter().map(move |note| format!("{}: {note}", file.name))).collect();
+        let notes: Vec<String> = gathered
+            .files
+            .iter()
+            .flat_map(|file| file.notes.iter().map(move |note| format!("{}: {note}", file.name)))
+            .collect();
         if notes.is_empty() {
             return;
         }
@@ -120,7 +124,9 @@ impl Page<'_> {
         }
         if notes.len() > MAX_NOTES {
             let more = notes.len() - MAX_NOTES;
-            page.push_str(&self.lang.pick(format!("{more} more notes: see --json\n"), format!("另有 {more} 条说明：见 --json\n")));
+            page.push_str(
+                &self.lang.pick(format!("{more} more notes: see --json\n"), format!("另有 {more} 条说明：见 --json\n")),
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::windows::over_usual_range;
 use crate::domain::{Call, Lang, State, Window};
 
 pub const METRICS: &str = "query_metrics";
@@ -18,6 +19,7 @@ pub fn first_calls(state: &State) -> Vec<Call> {
     let mut calls = Vec::new();
     if let Some(expr) = &facts.metric {
         calls.extend(metric(state, expr));
+        calls.extend(over_usual_range(expr).and_then(|usual| metric(state, &usual)));
     }
     calls.extend(anomalies(state, service));
     calls.extend(services(state));

@@ -16,8 +16,8 @@ pub(super) struct Match<'v, 'a> {
 }
 
 /// A change explains what follows it within this many seconds in full, and nothing after the second bound.
-const CHANGE_FULL_SECONDS: f64 = 20.0 * 60.0;
-const CHANGE_NONE_SECONDS: f64 = 75.0 * 60.0;
+const CHANGE_FULL_SECONDS: f64 = 12.0 * 60.0;
+const CHANGE_NONE_SECONDS: f64 = 60.0 * 60.0;
 
 /// All clues of a signature in a view.
 pub(super) fn matches<'v, 'a>(view: &'v View<'a>, signature: &'static Signature) -> Vec<Match<'v, 'a>> {

@@ -92,7 +92,8 @@ fn observe<'a>(evidence: &'a Evidence, state: &State, symptom_at: Option<Timesta
             let missing = if workload.ready < workload.desired { " missing-instances" } else { "" };
             let scaled = if workload.desired == 0 { " scaled-to-zero" } else { "" };
             let text = format!(
-                "workload{missing}{scaled} {}/{} {}",
+                "workload {}{missing}{scaled} {}/{} {}",
+                workload.name,
                 workload.ready,
                 workload.desired,
                 workload.conditions.join("; ")
@@ -159,14 +160,20 @@ fn series_strength(series: &SeriesSummary) -> f64 {
     match series.shape {
         SeriesShape::Flat => 0.0,
         SeriesShape::Absent | SeriesShape::Saturated => 1.0,
-        _ if !series.score.is_finite() => 1.0,
-        _ => (series.score.max(0.0).ln_1p() / CLEAR_SCORE.ln_1p()).clamp(0.2, 1.0),
+        _ if !series.score.is_finite() => relative_change(series),
+        _ => (series.score.max(0.0).ln_1p() / CLEAR_SCORE.ln_1p()).clamp(0.2, 1.0) * relative_change(series),
     }
+}
+
+/// 1 for a series that at least doubled or fell to nothing; a quiet series may stand out by little that means nothing.
+fn relative_change(series: &SeriesSummary) -> f64 {
+    let change = (series.peak - series.baseline).abs() / series.baseline.abs().max(f64::MIN_POSITIVE);
+    if change.is_finite() { change.clamp(0.3, 1.0) } else { 1.0 }
 }
 
 fn pod_text(pod: &PodStatus) -> String {
     let ready = if pod.ready { "ready" } else { "not-ready" };
-    let mut text = format!("pod {} {ready} {}", pod.phase, pod.conditions.join("; "));
+    let mut text = format!("pod {} {} {ready} {}", pod.name, pod.phase, pod.conditions.join("; "));
     for container in &pod.containers {
         let restarted = if container.restarts > 0 { " restarted" } else { "" };
         text.push_str(&format!("\ncontainer {}{restarted} {}", container.name, container.state));
@@ -179,7 +186,7 @@ fn pod_text(pod: &PodStatus) -> String {
 }
 
 fn event_text(event: &KubeEvent) -> String {
-    format!("event {} {} {}", event.kind, event.reason, event.message)
+    format!("event {} {} {} [{}]", event.kind, event.reason, event.message, event.object)
 }
 
 /// The service that an event's object belongs to: `Pod/order-6c9f7d5b84-4xkqp` is of `order`.

@@ -271,7 +271,8 @@ impl Scan<'_> {
         while count < max
             && let Some(c @ b'0'..=b'9') = self.peek()
         {
-            value = value * 10 + i64::from(c - b'0');
+            // Nineteen digits may be more than the type holds; such a number is no time anyway.
+            value = i64::saturating_add(i64::saturating_mul(value, 10), i64::from(c - b'0'));
             self.at += 1;
             count += 1;
         }

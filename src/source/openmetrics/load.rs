@@ -154,7 +154,7 @@ impl Loader {
         let (store, left_out) = self.builder.finish();
         if left_out > 0 {
             self.warnings.push(format!(
-                "{left_out} samples were left out: their series has another value at the same instant, and the first stays"
+                "samples left out because their series has another value at the same instant, which stays: {left_out}"
             ));
         }
         Loaded { store, metadata: self.metadata, warnings: self.warnings }
@@ -270,7 +270,7 @@ mod tests {
                 "a.om: 2 samples, first on line 3: older than the one before it; they were sorted",
                 "a.om: 2 samples, first on line 5: after `# EOF`; they were read",
                 "a.om: 1 sample, first on line 5: time stamps read as milliseconds while others here are seconds",
-                "1 samples were left out: their series has another value at the same instant, and the first stays",
+                "samples left out because their series has another value at the same instant, which stays: 1",
             ]
         );
     }

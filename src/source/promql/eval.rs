@@ -11,8 +11,10 @@ use super::binary::binary;
 use super::call::call;
 use super::error::QueryError;
 use super::select::{Pick, Windows, milliseconds};
+use super::to_series;
 use super::value::{Grid, Value, drop_names};
-use crate::source::openmetrics::{Labels, Point, SeriesStore};
+use crate::domain::Series;
+use crate::source::openmetrics::{Point, SeriesStore};
 
 /// Step of a subquery that names none: the evaluation interval that Prometheus has when its configuration sets none.
 const DEFAULT_SUBQUERY_STEP_MS: i64 = 60 * 1000;
@@ -114,7 +116,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The samples of a range selector or subquery that is the whole query; `None` for any other expression.
-    pub fn range_at(&self, expr: &Expr, at: i64) -> Result<Option<Vec<(Arc<Labels>, Vec<Point>)>>, QueryError> {
+    pub fn raw_samples(&self, expr: &Expr, at: i64) -> Result<Option<Vec<Series>>, QueryError> {
         if !matches!(unwrap_parens(expr), Expr::MatrixSelector(_) | Expr::Subquery(_)) {
             return Ok(None);
         }
@@ -122,9 +124,10 @@ impl<'a> Evaluator<'a> {
         let end = windows.when.at(at);
         let within = |point: &Point| end - windows.range <= point.at && point.at <= end;
         let series = windows.series.iter().map(|(labels, points)| {
-            (Arc::clone(labels), points.iter().copied().filter(within).collect::<Vec<Point>>())
+            let points: Vec<Point> = points.iter().copied().filter(within).collect();
+            to_series(labels, &points)
         });
-        Ok(Some(series.filter(|(_, points)| !points.is_empty()).collect()))
+        Ok(Some(series.filter(|series| !series.samples.is_empty()).collect()))
     }
 }
 

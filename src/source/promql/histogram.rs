@@ -16,24 +16,35 @@ struct Bucket {
     count: f64,
 }
 
+/// A histogram: its buckets' counts at every step.
+struct Histogram {
+    labels: Arc<Labels>,
+    bounds: Vec<Bound>,
+}
+
+struct Bound {
+    upper: f64,
+    counts: Vec<Option<f64>>,
+}
+
 /// The quantiles (one per step) of the histograms whose buckets are given. Columns without a bound are left out.
 pub(super) fn histogram_quantile(quantiles: &[f64], buckets: Vec<Column>) -> Result<Vec<Column>, QueryError> {
     let mut positions: HashMap<Labels, usize> = HashMap::new();
-    let mut histograms: Vec<(Arc<Labels>, Vec<(f64, Vec<Option<f64>>)>)> = Vec::new();
+    let mut histograms: Vec<Histogram> = Vec::new();
     for column in buckets {
         let Some(upper) = column.labels.get(BOUND).and_then(|bound| bound.parse::<f64>().ok()) else { continue };
         let mut labels = Labels::clone(&column.labels);
         labels.remove(BOUND);
         let position = *positions.entry(labels).or_insert_with_key(|labels| {
-            histograms.push((without_name(&Arc::new(labels.clone())), Vec::new()));
+            histograms.push(Histogram { labels: without_name(&Arc::new(labels.clone())), bounds: Vec::new() });
             histograms.len() - 1
         });
-        histograms[position].1.push((upper, column.values));
+        histograms[position].bounds.push(Bound { upper, counts: column.values });
     }
-    let columns = histograms.into_iter().map(|(labels, bounds)| {
+    let columns = histograms.into_iter().map(|Histogram { labels, bounds }| {
         let at_step = |(index, &q): (usize, &f64)| {
             let present =
-                bounds.iter().filter_map(|(upper, counts)| Some(Bucket { upper: *upper, count: counts[index]? }));
+                bounds.iter().filter_map(|bound| Some(Bucket { upper: bound.upper, count: bound.counts[index]? }));
             let present: Vec<Bucket> = present.collect();
             if present.is_empty() { None } else { Some(bucket_quantile(q, present)) }
         };

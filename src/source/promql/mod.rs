@@ -35,8 +35,8 @@ pub fn instant(store: &SeriesStore, query: &str, at: Timestamp) -> Result<QueryV
     let expr = parse::parse(query)?;
     let grid = Grid { start: at.as_millisecond(), step: 1, count: 1 };
     let evaluator = Evaluator::new(store, grid);
-    if let Some(series) = evaluator.range_at(&expr, grid.start)? {
-        return Ok(QueryValue::Matrix(series.iter().map(|(labels, points)| to_series(labels, points)).collect()));
+    if let Some(series) = evaluator.raw_samples(&expr, grid.start)? {
+        return Ok(QueryValue::Matrix(series));
     }
     Ok(match evaluator.eval(&expr, grid)? {
         Value::Scalar(values) => QueryValue::Scalar(Sample { at, value: values[0] }),

@@ -21,7 +21,7 @@ const POLLS: usize = 1200;
 pub struct Prometheus {
     child: Child,
     address: SocketAddr,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 impl Prometheus {
@@ -46,7 +46,7 @@ impl Prometheus {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start prometheus: {error}; {INSTALL}"));
-        let mut server = Self { child, address, _data: data };
+        let mut server = Self { child, address, data };
         server.wait_until_ready();
         server
     }
@@ -57,7 +57,7 @@ impl Prometheus {
                 return;
             }
             if let Some(status) = self.child.try_wait().expect("the state of the child") {
-                let log = fs::read_to_string(self._data.path().join("log")).unwrap_or_default();
+                let log = fs::read_to_string(self.data.path().join("log")).unwrap_or_default();
                 panic!("prometheus ended with {status}: {log}");
             }
             std::thread::sleep(POLL);

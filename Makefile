@@ -1,0 +1,47 @@
+# Everything builds with one profile into one target folder outside the clone, so that a second clone, or `make test`
+# after `make demo`, does not build the dependencies again.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/oncall/target
+# Dependencies that are tried for nothing cost minutes: what is locked is what is built.
+CARGO = cargo
+BIN = $(CARGO_TARGET_DIR)/debug/oncall
+DEMO_DATA = $(CARGO_TARGET_DIR)/demo-data
+
+.PHONY: demo test ci fmt clippy build examples-check eval bench man
+
+# Installs what is missing, builds, indexes docs-kb and diagnoses the example incident.
+demo: build
+	$(BIN) --data-dir $(DEMO_DATA) index docs-kb
+	$(BIN) --data-dir $(DEMO_DATA) diagnose --incident examples/order-service
+
+# `--tests` makes the features of the dependencies the same as in `make test`.
+build:
+	.ci/install build
+	$(CARGO) build --locked --workspace --bin oncall --tests
+
+# Everything the tests need, then the tests.
+test:
+	.ci/install test
+	python3 examples/check.py
+	$(CARGO) test --locked --workspace
+
+# What the build server runs: the tests, formatting and lints.
+ci: fmt clippy test
+
+fmt:
+	$(CARGO) fmt --check
+
+clippy:
+	.ci/install build
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# Scores on public data that lies beside the clone; see benches/README.md.
+eval: build
+	python3 ../shared/eval/score_logs.py $(BIN)
+	python3 ../shared/eval/score_retrieval.py $(BIN)
+
+bench:
+	$(CARGO) build --locked --release
+	benches/run $(CARGO_TARGET_DIR)/release/oncall
+
+man: build
+	$(BIN) man > oncall.1

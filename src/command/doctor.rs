@@ -1,0 +1,203 @@
+//! `oncall doctor`: configuration, data folder, store, embedder, model and sources, one line each, with what to do.
+
+use std::path::Path;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Context, Exit};
+use crate::config::EmbedderKind;
+use crate::domain::Lang;
+use crate::domain::text::clean_line;
+use crate::knowledge::{Embedder, TextRole, Use};
+
+const DETAIL_CHARS: usize = 300;
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    /// Works, but not as somebody may expect.
+    Note,
+    Failed,
+}
+
+/// One line of the answer.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: String,
+    health: Health,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &str, detail: impl Into<String>) -> Self {
+        Self { name: name.into(), health: Health::Ok, detail: detail.into(), remedy: None }
+    }
+
+    fn note(name: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.into(), health: Health::Note, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn failed(name: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.into(), health: Health::Failed, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+pub async fn run(_args: DoctorArgs, context: &Context) -> anyhow::Result<Exit> {
+    let lang = context.lang.unwrap_or_default();
+    let mut checks = vec![config(context, lang), data_dir(&context.config.data_dir, lang)];
+    checks.push(embedder(context, lang).await);
+    checks.push(store(context, lang).await);
+    checks.push(model(context, lang));
+    checks.extend(sources(context, lang));
+    let failed = checks.iter().any(|check| check.health == Health::Failed);
+    if context.is_json() {
+        context.print(&format!("{}\n", json!({ "schema": "oncall.doctor/v1", "checks": checks })))?;
+    } else {
+        context.print(&render(&checks, lang))?;
+    }
+    Ok(if failed { Exit::Incomplete } else { Exit::Success })
+}
+
+fn render(checks: &[Check], lang: Lang) -> String {
+    let width =
+        checks.iter().map(|check| unicode_width::UnicodeWidthStr::width(check.name.as_str())).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let health = match check.health {
+            Health::Ok => lang.pick("ok  ", "正常"),
+            Health::Note => lang.pick("note", "注意"),
+            Health::Failed => lang.pick("FAIL", "失败"),
+        };
+        let padding = " ".repeat(width - unicode_width::UnicodeWidthStr::width(check.name.as_str()));
+        text.push_str(&format!("{health}  {}{padding}  {}\n", check.name, clean_line(&check.detail, DETAIL_CHARS)));
+        if let Some(remedy) = &check.remedy {
+            text.push_str(&format!("      {}  -> {}\n", " ".repeat(width), clean_line(remedy, DETAIL_CHARS)));
+        }
+    }
+    text
+}
+
+fn config(context: &Context, lang: Lang) -> Check {
+    match &context.config.file {
+        Some(file) => Check::ok("config", file.display().to_string()),
+        None => Check::ok("config", lang.pick("no oncall.toml: defaults are in force", "没有 oncall.toml：使用默认值")),
+    }
+}
+
+/// Writes and removes a file: rights, space and a read-only disk show at once.
+fn data_dir(dir: &Path, lang: Lang) -> Check {
+    let probe = dir.join(".doctor");
+    let written = std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(&probe, b"oncall"))
+        .and_then(|()| std::fs::remove_file(&probe));
+    match written {
+        Ok(()) => Check::ok("data", dir.display().to_string()),
+        Err(error) => Check::failed(
+            "data",
+            format!("{}: {error}", dir.display()),
+            lang.pick("give a folder that you may write to: --data-dir DIR", "指定一个可写目录：--data-dir DIR"),
+        ),
+    }
+}
+
+async fn embedder(context: &Context, lang: Lang) -> Check {
+    if context.config.embedder.kind == EmbedderKind::Openai {
+        return Check::failed(
+            "embedder",
+            lang.pick("kind = \"openai\" is not supported by this version", "本版本不支持 kind = \"openai\""),
+            lang.pick(
+                "remove [embedder] from oncall.toml, or pass --offline",
+                "从 oncall.toml 中删除 [embedder]，或使用 --offline",
+            ),
+        );
+    }
+    let started = Instant::now();
+    let loaded = tokio::task::spawn_blocking(crate::knowledge::embed::EmbeddedModel::shared).await;
+    let model = match loaded {
+        Ok(Ok(model)) => model,
+        Ok(Err(error)) => return Check::failed("embedder", error.to_string(), REBUILD),
+        Err(error) => return Check::failed("embedder", error.to_string(), REBUILD),
+    };
+    let loading = started.elapsed().as_millis();
+    let query = vec!["connection pool exhausted".to_string()];
+    match model.embed(TextRole::Query, &query).await {
+        Ok(_) => Check::ok(
+            "embedder",
+            format!(
+                "{}, {} dimensions, {loading} ms to load, {} ms for a query",
+                model.id(),
+                model.dimensions(),
+                started.elapsed().as_millis() - loading
+            ),
+        ),
+        Err(error) => Check::failed("embedder", error.to_string(), REBUILD),
+    }
+}
+
+const REBUILD: &str = "the model is compiled in: build or install oncall again";
+
+async fn store(context: &Context, lang: Lang) -> Check {
+    let location = context.config.store_location();
+    if !location.contains("://") && !Path::new(&location).exists() {
+        return Check::note(
+            "knowledge",
+            lang.pick("nothing is indexed yet", "尚未建立索引"),
+            lang.pick(
+                "oncall index (ask and diagnose do it on first use)",
+                "oncall index（ask 与 diagnose 首次使用时会自动执行）",
+            ),
+        );
+    }
+    let passages = async {
+        let knowledge = super::index::open(context, Use::AsItIs).await?;
+        anyhow::Ok(knowledge.passages().await?)
+    };
+    match passages.await {
+        Ok(0) => Check::note("knowledge", location, lang.pick("it is empty: oncall index", "索引为空：oncall index")),
+        Ok(count) => Check::ok(
+            "knowledge",
+            lang.pick(format!("{count} passages in {location}"), format!("{location} 中有 {count} 段")),
+        ),
+        Err(error) => Check::failed("knowledge", error.to_string(), "oncall index --rebuild"),
+    }
+}
+
+fn model(context: &Context, lang: Lang) -> Check {
+    match context.config.model.as_str() {
+        "none" => Check::ok("model", lang.pick("none: the rules reasoner", "无：使用规则推理")),
+        name => Check::note(
+            "model",
+            lang.pick(
+                format!("{name} is configured, but this version reasons by rules alone"),
+                format!("已配置 {name}，但本版本仅使用规则推理"),
+            ),
+            "model = \"none\"",
+        ),
+    }
+}
+
+fn sources(context: &Context, lang: Lang) -> Vec<Check> {
+    let unsupported = |name: String| {
+        Check::note(
+            &name,
+            lang.pick("configured, but not asked by this version", "已配置，但本版本不会查询"),
+            lang.pick(
+                "put the evidence into an incident folder: oncall diagnose --incident DIR",
+                "把证据放进事件目录：oncall diagnose --incident DIR",
+            ),
+        )
+    };
+    let sources = context.config.sources.keys().map(|name| unsupported(format!("sources.{name}")));
+    let servers = context.config.mcp.keys().map(|name| unsupported(format!("mcp.{name}")));
+    sources.chain(servers).collect()
+}

@@ -1,0 +1,68 @@
+//! What a diagnosis, or a single tool call, can ask: the incident's sources and the knowledge base, as tools.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::{Context, index};
+use crate::domain::{Facts, Lang, SourceReport, SourceStatus, Topology};
+use crate::knowledge::{Knowledge, Use};
+use crate::source::incident::Incident;
+use crate::tool::arguments::ToolClock;
+use crate::tool::builtin::{SourceKind, Sources, builtin_tools};
+use crate::tool::knowledge::RetrieveKnowledge;
+use crate::tool::registry::Registry;
+
+/// The tools of a run, and what they stand on.
+pub struct World {
+    pub registry: Registry,
+    pub topology: Topology,
+    /// Kinds of evidence that nothing is there for.
+    pub absent: Vec<SourceReport>,
+}
+
+/// The tools for an incident (or none) with the knowledge base beside them.
+pub async fn build(
+    incident: Option<&Incident>,
+    facts: &Facts,
+    zone: &TimeZone,
+    lang: Lang,
+    context: &Context,
+) -> World {
+    let sources = incident.map(Sources::from).unwrap_or_default();
+    let mut absent: Vec<SourceReport> = sources.absent().into_iter().map(|kind| absent_report(kind, lang)).collect();
+    let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
+    let clock = ToolClock { now: facts.now, window: facts.window, zone: zone.clone() };
+    let mut registry = builtin_tools(sources, clock, topology.clone());
+    match open_knowledge(context).await {
+        Ok(knowledge) => {
+            registry.add(Arc::new(RetrieveKnowledge::new(Arc::new(knowledge), context.config.knowledge.top_k)));
+        }
+        Err(error) => {
+            let detail = error.to_string();
+            context.warn(
+                &lang.pick(format!("the runbooks cannot be consulted: {detail}"), format!("无法查阅手册：{detail}")),
+            );
+            absent.push(SourceReport { name: "knowledge".into(), status: SourceStatus::Error, detail });
+        }
+    }
+    for warning in incident.into_iter().flat_map(|incident| &incident.warnings) {
+        context.warn(warning);
+    }
+    World { registry, topology, absent }
+}
+
+fn absent_report(kind: SourceKind, lang: Lang) -> SourceReport {
+    SourceReport {
+        name: kind.as_str().into(),
+        status: SourceStatus::Empty,
+        detail: lang.pick("no such source is configured", "未配置此类数据来源").into(),
+    }
+}
+
+/// The knowledge base, indexed on first use and brought up to date, which is announced.
+pub(super) async fn open_knowledge(context: &Context) -> anyhow::Result<Knowledge> {
+    let knowledge = index::open(context, Use::AsItIs).await?;
+    index::refresh(&knowledge, context).await?;
+    Ok(knowledge)
+}

@@ -1,0 +1,184 @@
+//! The graph under trouble: tools that fail or hang, bounds, interruptions. The tools are made here, the rest is real.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::tz::TimeZone;
+use oncall::agent::{self, Bounds, Crew, Task};
+use oncall::alert;
+use oncall::domain::{Diagnosis, Failure, FailureKind, Finding, Outcome, Output, RunStatus, Served, ToolSpec};
+use oncall::event::{Event, EventKind, EventSink};
+use oncall::reason::rules::Rules;
+use oncall::tool::Tool;
+use oncall::tool::invoker::{Invoker, InvokerSettings};
+use oncall::tool::registry::Registry;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// What a made tool does when it is called.
+#[derive(Clone, Copy)]
+enum Behaviour {
+    Fails,
+    Hangs,
+    FindsNothing,
+}
+
+struct Made(ToolSpec, Behaviour);
+
+#[async_trait]
+impl Tool for Made {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, _arguments: Value, cancel: &CancellationToken) -> Outcome {
+        match self.1 {
+            Behaviour::Fails => Outcome::Failure(Failure {
+                kind: FailureKind::SourceError,
+                source: Some("made".into()),
+                message: "it is broken".into(),
+            }),
+            Behaviour::Hangs => {
+                cancel.cancelled().await;
+                Outcome::Failure(Failure { kind: FailureKind::Cancelled, source: None, message: "cancelled".into() })
+            }
+            Behaviour::FindsNothing => Outcome::Output(Output {
+                source: "made".into(),
+                window: None,
+                findings: vec![Finding::Nothing { what: "anything".into() }],
+                notes: Vec::new(),
+                truncated: false,
+                served: Served::Live,
+            }),
+        }
+    }
+}
+
+fn registry(tools: &[(&str, Behaviour)]) -> Registry {
+    Registry::new(tools.iter().map(|(name, behaviour)| -> Arc<dyn Tool> {
+        let spec = ToolSpec {
+            name: (*name).into(),
+            description: String::new(),
+            input_schema: json!({}),
+            server: "builtin".into(),
+            read_only: true,
+        };
+        Arc::new(Made(spec, *behaviour))
+    }))
+}
+
+const EVIDENCE_TOOLS: [&str; 5] =
+    ["query_metrics", "discover_metrics", "search_logs", "workload_status", "recent_changes"];
+
+fn all(behaviour: Behaviour) -> Registry {
+    registry(&EVIDENCE_TOOLS.map(|name| (name, behaviour)))
+}
+
+const BOUNDS: Bounds = Bounds { max_steps: 10, max_nodes: 30, max_time: Duration::from_secs(60) };
+
+async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: CancellationToken) -> (Diagnosis, Vec<Event>) {
+    let (events, mut received) = EventSink::channel();
+    let settings =
+        InvokerSettings { deadline: Duration::from_secs(10), attempts: 1, failures_to_close: 3, concurrency: 8 };
+    let crew = Crew {
+        reasoner: Arc::new(Rules::new(TimeZone::UTC)),
+        invoker: Arc::new(Invoker::new(registry, settings, events.clone())),
+        events,
+        cancel,
+        bounds,
+    };
+    let topology = [("cart".to_string(), vec!["stock".into(), "prices".into(), "users".into(), "mail".into()])];
+    let task = Task {
+        session_id: "test".into(),
+        alerts: alert::parse(text).unwrap().alerts,
+        now: "2026-03-04T06:45:00Z".parse().unwrap(),
+        zone: TimeZone::UTC,
+        lang: None,
+        topology: topology.into(),
+        absent_sources: Vec::new(),
+    };
+    let diagnosis = agent::run(task, crew).await;
+    let mut seen = Vec::new();
+    while let Ok(event) = received.try_recv() {
+        seen.push(event);
+    }
+    (diagnosis, seen)
+}
+
+const ENGLISH: &str = r#"{"labels":{"alertname":"HighErrorRate","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
+const CHINESE: &str = r#"{"labels":{"alertname":"错误率过高","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_always_fail_are_closed_and_a_human_is_asked_for() {
+    for (text, reason) in [(ENGLISH, "tool layer failing, a human is needed"), (CHINESE, "工具层异常，请人工介入")]
+    {
+        let (diagnosis, events) = run(all(Behaviour::Fails), text, BOUNDS, CancellationToken::new()).await;
+        assert_eq!((diagnosis.status, diagnosis.status_reason.as_deref()), (RunStatus::Incomplete, Some(reason)));
+        assert_eq!(diagnosis.root_cause, None);
+        let closed: Vec<(&str, u32)> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::ToolClosed { tool, failures } => Some((tool.as_str(), *failures)),
+                _ => None,
+            })
+            .collect();
+        assert!(closed.contains(&("search_logs", 3)), "{closed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_found_anywhere_is_complete_and_unknown() {
+    let (diagnosis, _) = run(all(Behaviour::FindsNothing), ENGLISH, BOUNDS, CancellationToken::new()).await;
+    assert_eq!((diagnosis.status, diagnosis.root_cause), (RunStatus::Complete, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_budget_ends_with_the_best_answer_so_far() {
+    let bounds = Bounds { max_time: Duration::from_secs(3), ..BOUNDS };
+    let started = tokio::time::Instant::now();
+    let (diagnosis, _) = run(all(Behaviour::Hangs), ENGLISH, bounds, CancellationToken::new()).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(
+        (diagnosis.status, diagnosis.status_reason.as_deref()),
+        (RunStatus::Incomplete, Some("the time budget is used up"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_ends_with_the_best_answer_so_far() {
+    let cancel = CancellationToken::new();
+    let later = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        later.cancel();
+    });
+    let (diagnosis, events) = run(all(Behaviour::Hangs), ENGLISH, BOUNDS, cancel).await;
+    assert_eq!(diagnosis.status, RunStatus::Cancelled);
+    assert!(matches!(events.last().map(|e| &e.kind), Some(EventKind::RunEnded { status: RunStatus::Cancelled, .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_on_node_runs_is_told() {
+    let bounds = Bounds { max_nodes: 3, ..BOUNDS };
+    let (diagnosis, _) = run(all(Behaviour::FindsNothing), ENGLISH, bounds, CancellationToken::new()).await;
+    assert_eq!(
+        (diagnosis.status, diagnosis.status_reason.as_deref()),
+        (RunStatus::Incomplete, Some("the limit of node runs (agent.max_nodes) was hit"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_questions_and_the_runbooks_are_asked_at_the_same_time() {
+    let (_, events) = run(all(Behaviour::FindsNothing), ENGLISH, BOUNDS, CancellationToken::new()).await;
+    let node = |event: &Event| match &event.kind {
+        EventKind::NodeStarted { node } => Some(format!("+{node}")),
+        EventKind::NodeEnded { node, .. } => Some(format!("-{node}")),
+        _ => None,
+    };
+    let nodes: Vec<String> = events.iter().filter_map(node).collect();
+    assert_eq!(&nodes[..2], ["+analyze_alert", "-analyze_alert"]);
+    assert_eq!(&nodes[2..4], ["+parallel_query", "+retrieve_knowledge"]);
+    assert_eq!(nodes[6], "+plan");
+    assert_eq!(&nodes[nodes.len() - 4..], ["+synthesize", "-synthesize", "+respond", "-respond"]);
+}

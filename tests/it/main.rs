@@ -1,0 +1,12 @@
+//! One crate for all tests that drive the binary, real servers or the whole source tree.
+
+mod agent;
+mod alerts;
+mod cli;
+mod diagnose;
+mod hostile;
+mod layering;
+mod program;
+mod promql;
+mod servers;
+mod variants;
