@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::expression::{equals, expressions, matchers};
+use super::expression::{Form, equals, forms, matchers};
 use super::{Tool, spec, until_cancelled};
 use crate::analysis::rank::{Focus, RankedSeries, rank_series, rank_services};
 use crate::domain::metric::SERVICE_LABELS;
@@ -164,11 +164,11 @@ impl Ask {
             return Ok(found);
         }
         let grid = Grid::measure(source, &selections, self.window).await;
-        let expressions: Vec<String> = selections
+        let questions = selections
             .iter()
-            .flat_map(|(matchers, metrics)| expressions(metrics, matchers, grid.rate_range()))
+            .flat_map(|(matchers, metrics)| forms(metrics).into_iter().map(move |form| (form, matchers.clone())))
             .collect();
-        self.evaluate(source, expressions, &grid, &mut found).await?;
+        self.evaluate(source, questions, &grid, &mut found).await?;
         found.window = Some(grid.window);
         Ok(found)
     }
@@ -196,26 +196,31 @@ impl Ask {
         Ok(selections)
     }
 
-    /// Runs the expressions, several at once, until all are done, enough series are there or the time is over.
+    /// Asks the questions (a form and its matchers), several at once, until all are answered, enough series are there
+    /// or the time is over.
     async fn evaluate(
         &self,
         source: &dyn MetricSource,
-        expressions: Vec<String>,
+        questions: Vec<(Form, String)>,
         grid: &Grid,
         found: &mut Found,
     ) -> Result<(), SourceError> {
-        let wanted = expressions.len();
-        let (window, step) = (grid.window, grid.step);
-        let mut answers = futures::stream::iter(expressions)
-            .map(|expr| async move { (source.range(&expr, window, step).await, expr) }.boxed())
+        let wanted = questions.len();
+        let (window, step, range) = (grid.window, grid.step, grid.rate_range());
+        let mut answers = futures::stream::iter(questions)
+            .map(|(form, matchers)| {
+                async move { (source.range(&form.text(&matchers, range), window, step).await, form) }.boxed()
+            })
             .buffered(PARALLEL);
         let (mut done, mut failed, mut first_error) = (0, 0, None);
-        while let Ok(Some((answer, expr))) = tokio::time::timeout_at(self.until, answers.next()).await {
+        while let Ok(Some((answer, form))) = tokio::time::timeout_at(self.until, answers.next()).await {
             done += 1;
             match answer {
                 Ok(answer) => {
                     if let QueryValue::Matrix(series) | QueryValue::Vector(series) = answer.value {
-                        found.series.extend(series.into_iter().map(|series| (named(&expr, &series), series)));
+                        found
+                            .series
+                            .extend(series.into_iter().map(|series| (form.of_series(&series.labels, range), series)));
                     }
                 }
                 Err(error) => {
@@ -241,44 +246,6 @@ impl Ask {
             None => Ok(()),
         }
     }
-}
-
-/// The expression of one series: the labels that tell it from its sisters stand in its selectors.
-fn named(expr: &str, series: &Series) -> String {
-    let labels: Vec<String> = series
-        .labels
-        .iter()
-        .filter(|(label, _)| *label != "__name__" && *label != "le")
-        .map(|(label, value)| equals(label, value))
-        .collect();
-    if labels.is_empty() {
-        return expr.to_owned();
-    }
-    // Every selector of a generated expression is a name, or a brace with its matchers first.
-    let all = labels.join(",");
-    let mut whole = String::with_capacity(expr.len() + all.len());
-    let mut rest = expr;
-    while let Some(end) = rest.find(['{', '[']) {
-        whole.push_str(&rest[..end]);
-        let close = rest[end..].find('}').map_or(end, |length| end + length + 1);
-        match rest.as_bytes()[end] {
-            b'{' if rest[end..close].contains("__name__") => {
-                whole.push_str(&format!("{},{all}}}", rest[end..close].trim_end_matches('}')));
-                rest = &rest[close..];
-            }
-            b'{' => {
-                whole.push_str(&format!("{{{all}}}"));
-                rest = &rest[close..];
-            }
-            _ => whole.push_str(&format!("{{{all}}}")),
-        }
-        let range_end = rest.find(']').map_or(rest.len(), |at| at + 1);
-        let (range, tail) = if rest.starts_with('[') { rest.split_at(range_end) } else { ("", rest) };
-        whole.push_str(range);
-        rest = tail;
-    }
-    whole.push_str(rest);
-    if whole == expr { format!("{expr}{{{all}}}") } else { whole }
 }
 
 /// The times at which series are evaluated: on their own samples where these lie on a grid, and with enough of the

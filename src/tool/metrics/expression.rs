@@ -1,7 +1,7 @@
 //! From what a source knows about a metric to the expressions worth looking at: counters as rates, histograms as the
 //! rate of their count, their mean and their 99th percentile, gauges as they are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 
@@ -49,50 +49,77 @@ fn selector(name: &str, matchers: &str) -> String {
     }
 }
 
-/// The expressions for all of `metrics`, the most telling signals first.
-pub(super) fn expressions(metrics: &[MetricInfo], matchers: &str, range: SignedDuration) -> Vec<String> {
+/// How a metric is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Form {
+    Raw(String),
+    Rate(String),
+    /// Of a histogram or summary: its sum and its count.
+    Mean(String, String),
+    /// Of a histogram's buckets.
+    Quantile(String),
+}
+
+impl Form {
+    /// The expression for the series that match.
+    pub fn text(&self, matchers: &str, range: SignedDuration) -> String {
+        let rate = |name: &str| format!("rate({}[{}s])", selector(name, matchers), range.as_secs());
+        match self {
+            Self::Raw(name) => selector(name, matchers),
+            Self::Rate(name) => rate(name),
+            Self::Mean(sum, count) => format!("{} / {}", rate(sum), rate(count)),
+            Self::Quantile(buckets) => format!("histogram_quantile(0.99, {})", rate(buckets)),
+        }
+    }
+
+    /// The expression for this one series.
+    pub fn of_series(&self, labels: &BTreeMap<String, String>, range: SignedDuration) -> String {
+        let matchers: Vec<String> = labels
+            .iter()
+            .filter(|(label, _)| *label != "__name__" && *label != "le")
+            .map(|(label, value)| equals(label, value))
+            .collect();
+        self.text(&matchers.join(","), range)
+    }
+}
+
+/// The forms in which `metrics` are asked, the most telling signals first.
+pub(super) fn forms(metrics: &[MetricInfo]) -> Vec<Form> {
     let names: BTreeSet<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let mut found: Vec<String> =
-        metrics.iter().filter_map(|metric| expression(metric, &names, matchers, range)).collect();
-    found.sort_by_key(|expr| Signal::of(expr));
+    let mut found: Vec<Form> = metrics.iter().filter_map(|metric| form(metric, &names)).collect();
+    found.sort_by_key(|form| Signal::of(&form.text("", SignedDuration::ZERO)));
     found
 }
 
-fn expression(metric: &MetricInfo, names: &BTreeSet<&str>, matchers: &str, range: SignedDuration) -> Option<String> {
+fn form(metric: &MetricInfo, names: &BTreeSet<&str>) -> Option<Form> {
     let name = metric.name.as_str();
     if UNTOLD.iter().any(|ending| name.ends_with(ending)) {
         return None;
     }
-    let rate = |name: &str| format!("rate({}[{}s])", selector(name, matchers), range.as_secs());
     let sibling =
         |base: &str, ending: &str| Some(format!("{base}{ending}")).filter(|name| names.contains(name.as_str()));
-    if let Some(base) = name.strip_suffix("_bucket")
-        && (metric.kind == MetricType::Histogram || metric.labels.contains_key("le"))
-    {
-        let _ = base;
-        return Some(format!("histogram_quantile(0.99, {})", rate(name)));
+    let has_buckets = metric.kind == MetricType::Histogram || metric.labels.contains_key("le");
+    if name.ends_with("_bucket") && has_buckets {
+        return Some(Form::Quantile(name.to_owned()));
     }
     if let Some(base) = name.strip_suffix("_sum")
         && let Some(count) = sibling(base, "_count")
     {
-        return Some(format!("{} / {}", rate(name), rate(&count)));
+        return Some(Form::Mean(name.to_owned(), count));
     }
     let counts = match metric.kind {
-        MetricType::Counter => true,
-        MetricType::Histogram => true,
+        MetricType::Counter | MetricType::Histogram => true,
         MetricType::Summary => name.ends_with("_count"),
         MetricType::Gauge => false,
         MetricType::Unknown => {
             name.ends_with("_total") || name.strip_suffix("_count").is_some_and(|base| sibling(base, "_sum").is_some())
         }
     };
-    Some(if counts { rate(name) } else { selector(name, matchers) })
+    Some(if counts { Form::Rate(name.to_owned()) } else { Form::Raw(name.to_owned()) })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn metric(name: &str, kind: MetricType) -> MetricInfo {
@@ -133,17 +160,29 @@ mod tests {
             metric("rpc_seconds_sum", MetricType::Histogram),
             metric("goods_count", MetricType::Unknown),
         ];
+        let texts: Vec<String> =
+            forms(&metrics).iter().map(|form| form.text("job=\"x\"", SignedDuration::from_secs(60))).collect();
         assert_eq!(
-            expressions(&metrics, "job=\"x\"", SignedDuration::from_secs(60)),
+            texts,
             [
                 "rate(http_errors_total{job=\"x\"}[60s])",
+                "histogram_quantile(0.99, rate(rpc_seconds_bucket{job=\"x\"}[60s]))",
                 "rate(rpc_seconds_sum{job=\"x\"}[60s]) / rate(rpc_seconds_count{job=\"x\"}[60s])",
                 "queue_depth{job=\"x\"}",
                 "rate({__name__=\"http.requests\",job=\"x\"}[60s])",
-                "histogram_quantile(0.99, rate(rpc_seconds_bucket{job=\"x\"}[60s]))",
                 "rate(rpc_seconds_count{job=\"x\"}[60s])",
                 "goods_count{job=\"x\"}",
             ]
         );
+    }
+
+    #[test]
+    fn one_series_is_named_by_its_labels() {
+        let labels: BTreeMap<String, String> =
+            [("__name__", "x"), ("a", "b\"c"), ("d", "e")].map(|(name, value)| (name.into(), value.into())).into();
+        let text = |form: Form| form.of_series(&labels, SignedDuration::from_secs(60));
+        assert_eq!(text(Form::Rate("x_total".into())), "rate(x_total{a=\"b\\\"c\",d=\"e\"}[60s])");
+        assert_eq!(text(Form::Raw("x.y".into())), "{__name__=\"x.y\",a=\"b\\\"c\",d=\"e\"}");
+        assert_eq!(Form::Raw("up".into()).of_series(&BTreeMap::new(), SignedDuration::ZERO), "up");
     }
 }
