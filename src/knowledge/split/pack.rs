@@ -208,7 +208,8 @@ fn fill(text: &str, atoms: Vec<Atom>, limits: ChunkLimits) -> Vec<Piece> {
         }
         let repeated = match pieces.last() {
             Some(last) if last.ends_in_prose && !starts_anew => {
-                let room = limits.overlap.min(limits.size - atom.chars).min(last.chars / 2);
+                // Of its own text, without a header that it repeats: less than all, or the piece would be there twice.
+                let room = limits.overlap.min(limits.size - atom.chars).min(count(text, &last.range) / 2);
                 tail(text, &last.range, room)
             }
             _ => 0..0,
