@@ -5,9 +5,10 @@
 use std::sync::LazyLock;
 
 use include_dir::{Dir, include_dir};
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use crate::domain::lang::is_han;
 use crate::domain::{Category, ChangeKind, Lang, Symptom};
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/reason/signatures");
@@ -61,32 +62,61 @@ pub enum Move {
     Any,
 }
 
-/// One or more regular expressions as one, ignoring case.
+/// Regular expressions, of which one has to match a text in lower case.
+///
+/// One expression each, rather than one of all alternatives: so each has literals that rule most texts out at once.
+/// Bytes instead of characters keep bounded repetitions small.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Vec<String>")]
-pub struct Patterns(Regex);
+pub struct Patterns(Vec<Regex>);
 
-/// All alternatives of one clue together stay far below this.
-const MAX_REGEX_BYTES: usize = 8 << 20;
+/// Bytes of a Han character in UTF-8.
+const HAN_BYTES: usize = 3;
 
 impl TryFrom<Vec<String>> for Patterns {
     type Error = regex::Error;
 
     fn try_from(list: Vec<String>) -> Result<Self, regex::Error> {
-        let alternatives: Vec<String> = list.iter().map(|pattern| format!("(?:{pattern})")).collect();
-        RegexBuilder::new(&alternatives.join("|"))
-            .case_insensitive(true)
-            .multi_line(true)
-            .size_limit(MAX_REGEX_BYTES)
-            .build()
-            .map(Self)
+        let compile = |pattern: &String| {
+            RegexBuilder::new(&widened(&lower_cased(pattern))).unicode(false).multi_line(true).build()
+        };
+        list.iter().map(compile).collect::<Result<Vec<Regex>, _>>().map(Self)
     }
 }
 
 impl Patterns {
-    pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+    /// Whether one of them matches; the text has to be in lower case.
+    pub fn is_match(&self, lower: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.is_match(lower.as_bytes()))
     }
+}
+
+/// A pattern for lower-case texts: its letters in lower case, but for those that follow a backslash (`\S`).
+fn lower_cased(pattern: &str) -> String {
+    let mut escaped = false;
+    let lower = |c: char| {
+        let kept = if escaped { c } else { c.to_ascii_lowercase() };
+        escaped = c == '\\' && !escaped;
+        kept
+    };
+    pattern.chars().map(lower).collect()
+}
+
+/// Distances in a Chinese pattern (`.{0,10}`) count characters, and the engine counts bytes.
+fn widened(pattern: &str) -> String {
+    static DISTANCE: LazyLock<regex::Regex> = LazyLock::new(|| {
+        // A constant that the tests compile.
+        regex::Regex::new(r"\{0,(\d{1,3})\}").expect("constant")
+    });
+    if !pattern.chars().any(is_han) {
+        return pattern.to_string();
+    }
+    let wider = |found: &regex::Captures<'_>| {
+        // At most three digits, which the expression above ensures.
+        let most: usize = found[1].parse().unwrap_or_default();
+        format!("{{0,{}}}", most * HAN_BYTES)
+    };
+    DISTANCE.replace_all(pattern, wider).into_owned()
 }
 
 /// Evidence in logs.
@@ -348,6 +378,14 @@ mod tests {
         let loaded: Vec<Category> = load().unwrap().iter().map(|signature| signature.category).collect();
         let wanted: Vec<Category> = Category::ALL.iter().copied().filter(|one| *one != Category::Unknown).collect();
         assert_eq!(loaded, wanted);
+    }
+
+    #[test]
+    fn patterns_ignore_case_and_count_han_characters() {
+        let patterns = Patterns::try_from(vec![r"KeyError: \S+".to_string(), "内存.{0,2}泄漏".to_string()]).unwrap();
+        assert!(patterns.is_match("keyerror: x"));
+        assert!(patterns.is_match("内存持续泄漏"));
+        assert!(!patterns.is_match("内存没有持续泄漏"));
     }
 
     #[test]

@@ -1,16 +1,23 @@
 //! Evidence as the rules see it: whom it is about, since when, what it says, and how much it stands out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::calls;
+use super::topology::below;
+use crate::domain::text::head;
 use crate::domain::{
     ChangeKind, Evidence, Finding, KubeEvent, Level, LogPattern, PodStatus, SeriesShape, SeriesSummary, State,
     service_of,
 };
 use crate::reason::facts::{owner_of_pod, selector_label};
+use crate::reason::words::quote;
 
-/// Longer texts are stack traces whose end adds nothing.
-const MAX_TEXT_BYTES: usize = 6000;
+/// Longer texts are stack traces, of which the first lines and the causes tell enough.
+const MAX_TEXT_BYTES: usize = 2000;
+const MAX_LINE_CHARS: usize = 300;
+const MAX_SAMPLE_CHARS: usize = 800;
 /// An anomaly of this score stands out in full.
 const CLEAR_SCORE: f64 = 12.0;
 /// Clocks, scrape intervals and rate windows blur times by this much.
@@ -26,7 +33,7 @@ pub(super) struct Observation<'a> {
     pub service: Option<String>,
     /// When it began.
     pub at: Option<Timestamp>,
-    /// What patterns are matched against.
+    /// What patterns are matched against, in lower case.
     pub text: String,
     /// 0 to 1: how much it stands out of what is usual, and whether it came in time to be a cause.
     pub strength: f64,
@@ -38,13 +45,26 @@ pub(super) struct View<'a> {
     pub all: Vec<Observation<'a>>,
     /// When the symptom began.
     pub symptom_at: Option<Timestamp>,
+    /// The alert's words, in lower case.
+    pub alert: String,
+    /// The services below each one that calls others.
+    pub below: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> View<'a> {
     pub fn of(state: &'a State) -> Self {
         let symptom_at = symptom_at(state);
         let all = state.evidence.iter().filter_map(|evidence| observe(evidence, state, symptom_at)).collect();
-        Self { state, all, symptom_at }
+        let alert = state.alert().text().to_lowercase();
+        let below = state.topology.keys().map(|caller| (caller.clone(), below(&state.topology, caller))).collect();
+        Self { state, all, symptom_at, alert, below }
+    }
+}
+
+impl View<'_> {
+    /// Whether `caller` depends on `callee`, directly or over others.
+    pub fn depends(&self, caller: &str, callee: &str) -> bool {
+        self.below.get(caller).is_some_and(|below| below.contains(callee))
     }
 }
 
@@ -72,7 +92,12 @@ fn observe<'a>(evidence: &'a Evidence, state: &State, symptom_at: Option<Timesta
     let (service, at, text, strength) = match &evidence.data {
         Finding::Series(series) => (series_service(series), series.onset, series_text(series), series_strength(series)),
         Finding::Pattern(pattern) => {
-            let text = format!("{}\n{}", pattern.template, pattern.sample);
+            let text = format!(
+                "{}\n{}\n{}",
+                head(&pattern.template, MAX_LINE_CHARS),
+                quote(&pattern.sample),
+                head(&pattern.sample, MAX_SAMPLE_CHARS)
+            );
             (pattern.service.clone(), pattern.first, text, pattern_strength(pattern, start))
         }
         Finding::Pod(pod) => {
@@ -108,7 +133,7 @@ fn observe<'a>(evidence: &'a Evidence, state: &State, symptom_at: Option<Timesta
         Finding::RankedService(ranked) => (Some(ranked.service.clone()), ranked.onset, String::new(), 1.0),
         _ => return None,
     };
-    let mut text = text;
+    let mut text = text.to_lowercase();
     let end = (0..=MAX_TEXT_BYTES.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.truncate(end);
     let is_change = change_kind(&evidence.data).is_some();

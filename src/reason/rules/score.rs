@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::absence;
 use super::matching::{Match, contradictions, matches};
 use super::observe::{BLUR, View};
-use super::topology::{Relation, below, relation};
+use super::topology::{Relation, relation};
 use crate::domain::{Category, Finding};
 use crate::reason::signature::{self, Against, Signature};
 
@@ -20,6 +20,9 @@ const SYMPTOM_BONUS: f64 = 0.5;
 const ALERT_BONUS: f64 = 1.0;
 /// What a consequence loses against the cause that explains it.
 const EXPLAINED_PENALTY: f64 = 2.5;
+/// Under this a candidate explains nothing, nor does one that is this much less credible than its consequence.
+const LEAST_CREDIBLE: f64 = -0.5;
+const STRONGER_EFFECT: f64 = 2.0;
 /// A cause that explains others is the better for it, each by this much, twice at most.
 const EXPLAINS_BONUS: f64 = 0.3;
 
@@ -36,7 +39,6 @@ pub(super) struct Candidate {
     /// Log odds.
     pub score: f64,
     /// Log odds from evidence alone.
-    pub support: f64,
     /// Independent groups of evidence that speak for it.
     pub groups: usize,
     /// Strongest first.
@@ -107,7 +109,6 @@ fn candidate(
     Candidate {
         signature,
         score,
-        support,
         groups: groups.len(),
         evidence_for,
         objections,
@@ -144,8 +145,7 @@ pub(super) fn objections(
 
 fn of_alert(view: &View<'_>, signature: &Signature) -> f64 {
     let kind = if signature.symptoms.contains(&view.state.facts.symptom) { SYMPTOM_BONUS } else { 0.0 };
-    let text = view.state.alert().text();
-    let words = signature.alert.as_ref().is_some_and(|words| words.is_match(&text));
+    let words = signature.alert.as_ref().is_some_and(|words| words.is_match(&view.alert));
     kind + if words { ALERT_BONUS } else { 0.0 }
 }
 
@@ -176,16 +176,7 @@ fn of_rank(view: &View<'_>, service: &str) -> f64 {
 /// Finds consequences: a candidate that an earlier or simultaneous one explains ranks behind it.
 fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
     let before: Vec<f64> = candidates.iter().map(|one| one.score).collect();
-    let mut causes: Vec<Option<usize>> = vec![None; candidates.len()];
-    for effect in 0..candidates.len() {
-        causes[effect] = (0..candidates.len())
-            .filter(|&cause| cause != effect && before[cause] > -0.5)
-            .filter(|&cause| is_cause_of(view, &candidates[cause], &candidates[effect]))
-            .filter(|&cause| {
-                !is_cause_of(view, &candidates[effect], &candidates[cause]) || before[cause] > before[effect]
-            })
-            .max_by(|&a, &b| before[a].total_cmp(&before[b]));
-    }
+    let causes = causes(view, candidates, &before);
     for (effect, cause) in causes.iter().enumerate().filter_map(|(effect, cause)| Some((effect, (*cause)?))) {
         candidates[effect].explained_by = Some((candidates[cause].category(), candidates[cause].service.clone()));
         let probability = 1.0 / (1.0 + (-before[cause]).exp());
@@ -200,7 +191,37 @@ fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
     }
 }
 
+/// The cause of each candidate that is a consequence. The most credible cause takes its consequences first, and
+/// nothing becomes, over others, the cause of itself.
+fn causes(view: &View<'_>, candidates: &[Candidate], before: &[f64]) -> Vec<Option<usize>> {
+    let mut by_credibility: Vec<usize> = (0..candidates.len()).filter(|&one| before[one] > LEAST_CREDIBLE).collect();
+    by_credibility.sort_by(|&a, &b| before[b].total_cmp(&before[a]));
+    let mut causes: Vec<Option<usize>> = vec![None; candidates.len()];
+    for &cause in &by_credibility {
+        for effect in 0..candidates.len() {
+            let is_free = effect != cause && causes[effect].is_none();
+            if is_free
+                && before[effect] - before[cause] <= STRONGER_EFFECT
+                && !leads_to(&causes, cause, effect)
+                && is_cause_of(view, &candidates[cause], &candidates[effect])
+            {
+                causes[effect] = Some(cause);
+            }
+        }
+    }
+    causes
+}
+
+/// Whether `from` is, over its causes, a consequence of `to`.
+fn leads_to(causes: &[Option<usize>], from: usize, to: usize) -> bool {
+    std::iter::successors(Some(from), |&one| causes[one]).any(|one| one == to)
+}
+
 fn is_cause_of(view: &View<'_>, cause: &Candidate, effect: &Candidate) -> bool {
+    // The cheap test first: this runs for every pair.
+    if cause.category() != effect.category() && !cause.signature.explains.contains(&effect.category()) {
+        return false;
+    }
     let in_time = match (cause.onset, effect.onset) {
         (Some(cause), Some(effect)) => cause.duration_since(effect) <= BLUR,
         _ => true,
@@ -209,13 +230,12 @@ fn is_cause_of(view: &View<'_>, cause: &Candidate, effect: &Candidate) -> bool {
         return false;
     }
     let (Some(at), Some(seen)) = (cause.service.as_deref(), effect.service.as_deref()) else { return false };
-    let topology = &view.state.topology;
-    let is_below = at != seen && below(topology, seen).contains(at);
+    let is_below = view.depends(seen, at);
     if cause.category() == effect.category() {
         return is_below && cause.score > effect.score - 3.0;
     }
     // A host or a shared piece of infrastructure is in no topology: it may be below anything.
-    let is_outside = !super::topology::names(topology).contains(at);
-    let is_above = at != seen && below(topology, at).contains(seen);
+    let is_outside = !super::topology::names(&view.state.topology).contains(at);
+    let is_above = view.depends(at, seen);
     cause.signature.explains.contains(&effect.category()) && (at == seen || is_below || is_outside || is_above)
 }
