@@ -32,7 +32,7 @@ fn matches_of<'v, 'a>(
     let mut found = Vec::new();
     let text = observation.text.as_str();
     let mut add = |group: &'static str, weight: f64, held: Holder| {
-        let own = observation.service.as_deref().or(view.state.facts.service.as_deref());
+        let own = observation.service.as_deref().or(view.state.facts.service.as_deref()).or(view.stands_out());
         if let Some(own) = own.filter(|_| weight > 0.0) {
             let service = holder(&view.state.topology, own, text, held);
             found.push(Match { observation, group, weight, service });

@@ -62,6 +62,14 @@ impl<'a> View<'a> {
 }
 
 impl View<'_> {
+    /// The service that its metrics rank first, for evidence that names none when the alert names none either.
+    pub fn stands_out(&self) -> Option<&str> {
+        self.all.iter().find_map(|one| match &one.evidence.data {
+            Finding::RankedService(ranked) => Some(ranked.service.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether `caller` depends on `callee`, directly or over others.
     pub fn depends(&self, caller: &str, callee: &str) -> bool {
         self.below.get(caller).is_some_and(|below| below.contains(callee))

@@ -2,12 +2,14 @@
 
 use super::verdict::Ranked;
 use crate::domain::text::{clean_line, head};
-use crate::domain::{Lang, NextStep, State};
+use crate::domain::{Hit, Lang, NextStep, State};
 use crate::reason::signature::{self, RemedyKind};
 
 const MAX_REMEDIES: usize = 8;
 const MAX_RUNBOOK_STEPS: usize = 8;
 const MAX_STEP_CHARS: usize = 240;
+/// How runbooks mark a step that changes things.
+const CHANGING: [&str; 2] = ["CHANGE", "【变更】"];
 
 pub(super) fn next_steps(state: &State, cause: Option<&Ranked>) -> Vec<NextStep> {
     let Some(cause) = cause else { return runbook_steps(state) };
@@ -59,24 +61,40 @@ pub(super) fn quote_for_shell(word: &str) -> String {
     if is_plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// The list items of the passages found, in their order.
+/// The list items of the passages found: first those of passages that say what to check, then the others in their
+/// order. What changes things is not for somebody who does not know the cause yet.
 fn runbook_steps(state: &State) -> Vec<NextStep> {
+    let mut hits: Vec<(usize, &Hit)> = state.hits.iter().enumerate().collect();
+    hits.sort_by_key(|(_, hit)| !says_what_to_check(hit));
     let mut steps: Vec<NextStep> = Vec::new();
-    for (index, hit) in state.hits.iter().enumerate() {
-        let source = format!("[{}]", index + 1);
+    for (index, hit) in hits {
         let mut items = list_items(&hit.content);
+        items.retain(|item| !CHANGING.iter().any(|mark| item.starts_with(mark)));
         if items.is_empty() {
-            let lead = hit.content.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
-            items.extend(lead.map(|line| line.trim().to_string()));
+            items.extend(hit.content.lines().find(|line| is_prose(line)).map(|line| line.trim().to_string()));
         }
         for text in items {
             let text = clean_line(&text, MAX_STEP_CHARS);
             if steps.len() < MAX_RUNBOOK_STEPS && !steps.iter().any(|step| step.text == text) {
-                steps.push(NextStep { text, command: None, source: source.clone() });
+                steps.push(NextStep { text, command: None, source: format!("[{}]", index + 1) });
             }
         }
     }
     steps
+}
+
+fn says_what_to_check(hit: &Hit) -> bool {
+    let heading = hit.headings.last().map(|heading| heading.to_lowercase()).unwrap_or_default();
+    ["check", "diagnos", "investigat", "triage", "steps", "检查", "排查", "诊断", "步骤", "处理"]
+        .iter()
+        .any(|word| heading.contains(word))
+}
+
+/// A line of text, not a heading, a fence, or a field such as `Alerts: ...` that is written for machines.
+fn is_prose(line: &str) -> bool {
+    let line = line.trim();
+    let is_field = ["alerts:", "category:", "相关告警", "类别"].iter().any(|name| line.to_lowercase().starts_with(name));
+    !line.is_empty() && !line.starts_with(['#', '`', '~', '|']) && !is_field
 }
 
 /// Numbered and bulleted lines outside of code fences, without their marks.

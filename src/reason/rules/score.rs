@@ -10,7 +10,7 @@ use super::matching::{Match, contradictions, matches};
 use super::observe::{BLUR, View};
 use super::topology::{Relation, relation};
 use crate::domain::{Category, Finding};
-use crate::reason::signature::{self, Against, Signature};
+use crate::reason::signature::{self, Absence, Against, Signature};
 
 /// Several wordings of one message are one piece of evidence: after the first, each in a group counts this much less.
 const DIMINISHING: [f64; 4] = [1.0, 0.35, 0.15, 0.05];
@@ -38,9 +38,10 @@ pub(super) struct Candidate {
     pub service: Option<String>,
     /// Log odds.
     pub score: f64,
-    /// Log odds from evidence alone.
     /// Independent groups of evidence that speak for it.
     pub groups: usize,
+    /// Whether a log message or a state of a workload is among it, rather than figures and times alone.
+    pub has_telling: bool,
     /// Strongest first.
     pub evidence_for: Vec<String>,
     pub objections: Vec<Objection>,
@@ -99,8 +100,7 @@ fn candidate(
     let mut seen = BTreeSet::new();
     let evidence_for: Vec<String> =
         found.iter().map(|one| one.observation.evidence.id.clone()).filter(|id| seen.insert(id.clone())).collect();
-    let has_logs = found.iter().any(|one| matches!(one.observation.evidence.data, Finding::Pattern(_)));
-    let objections = objections(view, signature, &service, has_logs);
+    let objections = objections(view, signature, &service, &evidence_for);
     let lost: f64 = objections.iter().map(|objection| objection.against.weight).sum();
     let score = signature.prior + support - lost
         + of_alert(view, signature)
@@ -110,6 +110,7 @@ fn candidate(
         signature,
         score,
         groups: groups.len(),
+        has_telling: found.iter().any(|one| one.weight > 0.5 && is_telling(&one.observation.evidence.data)),
         evidence_for,
         objections,
         onset: found.iter().filter(|one| one.weight > 0.5).filter_map(|one| one.observation.at).min(),
@@ -118,22 +119,32 @@ fn candidate(
     }
 }
 
-/// What speaks against a cause at a service.
+fn is_telling(finding: &Finding) -> bool {
+    matches!(finding, Finding::Pattern(_) | Finding::Pod(_) | Finding::Event(_) | Finding::Node(_))
+}
+
+/// What speaks against a cause at a service. Evidence for it is never turned against it.
 pub(super) fn objections(
     view: &View<'_>,
     signature: &'static Signature,
     service: &str,
-    has_logs: bool,
+    evidence_for: &[String],
 ) -> Vec<Objection> {
+    let is_log = |id: &String| view.state.evidence(id).is_some_and(|one| matches!(one.data, Finding::Pattern(_)));
+    let has_logs = evidence_for.iter().any(is_log);
+    let is_other = |id: &String| !evidence_for.contains(id);
     let mut objections = Vec::new();
     for against in &signature.against {
         let shown = match against.when {
-            Some(signature::Absence::NoLog) if has_logs => None,
+            Some(Absence::NoLog) if has_logs => None,
             Some(when) => absence::shown(view, when, service),
             None => None,
         };
+        // An empty list is silence that speaks; a list of nothing but evidence for the cause is no objection.
+        let shown = shown.filter(|ids| ids.is_empty() || ids.iter().any(is_other));
         let found = contradictions(view, against, service);
-        let found: Vec<String> = found.iter().map(|observation| observation.evidence.id.clone()).take(3).collect();
+        let found = found.iter().map(|observation| observation.evidence.id.clone()).filter(is_other).take(3);
+        let found: Vec<String> = found.collect();
         match shown {
             Some(ids) => objections.push(Objection { against, ids }),
             None if !found.is_empty() => objections.push(Objection { against, ids: found }),
@@ -177,6 +188,7 @@ fn of_rank(view: &View<'_>, service: &str) -> f64 {
 fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
     let before: Vec<f64> = candidates.iter().map(|one| one.score).collect();
     let causes = causes(view, candidates, &before);
+    yield_to_mechanisms(candidates, &before);
     for (effect, cause) in causes.iter().enumerate().filter_map(|(effect, cause)| Some((effect, (*cause)?))) {
         candidates[effect].explained_by = Some((candidates[cause].category(), candidates[cause].service.clone()));
         let probability = 1.0 / (1.0 + (-before[cause]).exp());
@@ -191,6 +203,27 @@ fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
     }
 }
 
+/// A change that is known by its time alone is what set off a mechanism, where one shows itself in logs or status: the
+/// mechanism is the cause to name, and the change stays a line below it.
+fn yield_to_mechanisms(candidates: &mut [Candidate], before: &[f64]) {
+    let mechanism = candidates
+        .iter()
+        .zip(before)
+        .filter(|(one, _)| one.has_telling && !is_trigger(one))
+        .map(|(_, score)| *score)
+        .fold(f64::NEG_INFINITY, f64::max);
+    if mechanism > LEAST_CREDIBLE {
+        for one in candidates.iter_mut().filter(|one| is_trigger(one)) {
+            one.score = one.score.min(mechanism - 0.7);
+        }
+    }
+}
+
+/// A change with nothing but its time, and symptoms of any kind, for it.
+fn is_trigger(candidate: &Candidate) -> bool {
+    matches!(candidate.category(), Category::BadDeployment | Category::ConfigError) && !candidate.has_telling
+}
+
 /// The cause of each candidate that is a consequence. The most credible cause takes its consequences first, and
 /// nothing becomes, over others, the cause of itself.
 fn causes(view: &View<'_>, candidates: &[Candidate], before: &[f64]) -> Vec<Option<usize>> {
@@ -200,7 +233,9 @@ fn causes(view: &View<'_>, candidates: &[Candidate], before: &[f64]) -> Vec<Opti
     for &cause in &by_credibility {
         for effect in 0..candidates.len() {
             let is_free = effect != cause && causes[effect].is_none();
+            let is_set_off = is_trigger(&candidates[cause]) && candidates[effect].has_telling;
             if is_free
+                && !is_set_off
                 && before[effect] - before[cause] <= STRONGER_EFFECT
                 && !leads_to(&causes, cause, effect)
                 && is_cause_of(view, &candidates[cause], &candidates[effect])

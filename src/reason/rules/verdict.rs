@@ -171,7 +171,7 @@ fn thought_of_first(view: &View<'_>, known: &[Ranked]) -> Vec<Ranked> {
         .filter(|category| !known.iter().any(|one| one.category == **category))
         .filter_map(|category| signature::of(*category))
         .filter_map(|signature| {
-            let objections = objections(view, signature, &service, false);
+            let objections = objections(view, signature, &service, &[]);
             let lost: f64 = objections.iter().map(|objection| objection.against.weight).sum();
             let ids: Vec<String> = objections.iter().flat_map(|objection| objection.ids.clone()).collect();
             // Refuted by something that can be cited, not by silence alone.
