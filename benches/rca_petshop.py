@@ -4,13 +4,16 @@
 Each labelled incident becomes an incident folder (metrics/petshop.om, incident.toml with the service graph, alert.json
 on the front service), a binary is asked, and the place of the true root cause in its order gives AC@1 and AC@3.
 
-    benches/rca_petshop.py BINARY DATA [--via diagnose|tool] [--history N] [--keep DIR]
+    benches/rca_petshop.py BINARY DATA [--via diagnose|tool] [--history N] [--hide-names SEED] [--keep DIR]
 
 BINARY   an oncall binary
 DATA     the folder with high_traffic/, low_traffic/ ...: SCENARIO/graph.csv, SCENARIO/SPLIT/issue_N/{metrics.csv,target.json}
 --via    diagnose: the services of the hypotheses of `oncall diagnose --json`, in order (default);
          tool: the services that `oncall tools call discover_metrics` ranks
 --history  rows of normal operation put before the incident (default 60; 0: nothing but the five rows of the incident)
+--hide-names  services get meaningless names, in another order for every SEED. A ranking by evidence keeps its figures;
+         one that goes by names, or by the order in which callees are listed, does not. The public cases all have the
+         same root cause, so that a constant answer would be right: do not believe a figure without this control.
 --keep   write the incident folders here and leave them
 
 The normal operation was recorded at another time than the incidents, so its rows are moved to end where an incident's
@@ -20,6 +23,7 @@ begin. Published on the test cases: traversal with mean deviation .654 / .827; N
 import argparse
 import collections
 import csv
+import hashlib
 import json
 import pathlib
 import subprocess
@@ -51,6 +55,21 @@ def read_graph(path):
     callees = rows[0][1:]
     graph = {row[0]: [callee for callee, edge in zip(callees, row[1:]) if float(edge)] for row in rows[1:]}
     return {caller: called for caller, called in graph.items() if called}
+
+
+def hidden(name, seed):
+    return "svc-" + hashlib.sha256(f"{seed}/{name}".encode()).hexdigest()[:8]
+
+
+def hide_names(graph, tables, label, seed):
+    """The same incident with other names, callees in the order of these."""
+    def other(name):
+        return hidden(name, seed)
+
+    graph = {other(caller): sorted(map(other, called)) for caller, called in graph.items()}
+    tables = [([(other(node), *rest) for node, *rest in columns], rows) for columns, rows in tables]
+    return graph, tables, {**label, "target": {**label["target"], "node": other(label["target"]["node"])},
+                           "root_cause": {**label["root_cause"], "node": other(label["root_cause"]["node"])}}
 
 
 def quoted(text):
@@ -143,6 +162,7 @@ def main():
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--via", choices=["diagnose", "tool"], default="diagnose")
     parser.add_argument("--history", type=int, default=60)
+    parser.add_argument("--hide-names", metavar="SEED")
     parser.add_argument("--keep", type=pathlib.Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -157,12 +177,13 @@ def measure(arguments, scratch):
         # Where a scenario has no normal operation of its own, that under low traffic stands in.
         normal = noissue if noissue.exists() else arguments.data / "low_traffic" / "noissue" / "metrics.csv"
         label = json.loads(target_path.read_text())
+        graph = read_graph(scenario / "graph.csv")
+        tables = [read_metrics(normal), read_metrics(issue_folder / "metrics.csv")]
+        if arguments.hide_names:
+            graph, tables, label = hide_names(graph, tables, label, arguments.hide_names)
         target, cause = label["target"], label["root_cause"]["node"]
         folder = scratch / scenario.name / issue_folder.parent.name / issue_folder.name
-        write_incident(
-            folder, read_graph(scenario / "graph.csv"), read_metrics(normal),
-            read_metrics(issue_folder / "metrics.csv"), target, arguments.history,
-        )
+        write_incident(folder, graph, *tables, target, arguments.history)
         services = ranked_services(arguments.binary, folder, target, arguments.via)
         place = services.index(cause) + 1 if cause in services else None
         places.append(place)
