@@ -2,7 +2,7 @@
 //! linear computational cost", JASA 107, 2012), with squared error as cost and a penalty in the manner of BIC.
 //!
 //! Values come in, indices at which a new segment starts go out. Against single outliers the values pass a running
-//! median of three first (Tukey), which keeps edges where they are; the unit of cost is the noise between neighbours,
+//! median of three first (Tukey), which keeps edges where they are; the unit of cost is the noise between near values,
 //! so that a slow wave costs little and a jump costs much.
 
 use super::series::{median, quantile};
@@ -38,14 +38,19 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Standard deviation of the noise, from the differences of neighbours: a change of level leaves it as it is. A series
+/// Values this far apart are taken as independent: rates over overlapping ranges make neighbours alike.
+const INDEPENDENT: usize = 6;
+
+/// Standard deviation of the noise, from differences between values: a change of level leaves it as it is. A series
 /// that mostly stands still has a hundredth of its range.
 fn noise_of(values: &[f64]) -> f64 {
-    let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    // 1.4826 makes a standard deviation of a median of absolute values; a difference has twice the variance.
-    let between_neighbours = 1.4826 * median(&steps) / std::f64::consts::SQRT_2;
+    let over = |lag: usize| {
+        let steps: Vec<f64> = values.iter().zip(values.iter().skip(lag)).map(|(a, b)| (b - a).abs()).collect();
+        // 1.4826 makes a standard deviation of a median of absolute values; a difference has twice the variance.
+        1.4826 * median(&steps) / std::f64::consts::SQRT_2
+    };
     let range = quantile(values, 1.0) - quantile(values, 0.0);
-    between_neighbours.max(range / 100.0)
+    over(1).max(over(INDEPENDENT.min(values.len() / 8).max(1))).max(range / 100.0)
 }
 
 fn running_median(values: &[f64]) -> Vec<f64> {

@@ -238,7 +238,7 @@ pub fn rank_services(series: &[RankedSeries], focus: &Focus) -> Vec<RankedServic
                 service: (*service).to_owned(),
                 score: graph.likelihood(service, callee.map(|(_, weight)| weight))
                     * if is_related { 1.0 } else { UNRELATED_KEEPS },
-                onset: group.iter().filter_map(|one| one.summary.onset).min(),
+                onset: onset_of(group),
                 anomalous: group
                     .iter()
                     .filter(|one| one.weight > 0.0)
@@ -251,6 +251,12 @@ pub fn rank_services(series: &[RankedSeries], focus: &Focus) -> Vec<RankedServic
         .collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.onset.cmp(&b.onset)));
     ranked
+}
+
+/// When the trouble of a service began: the earliest onset of its strong signs. A weak one may be chance.
+fn onset_of(group: &[&RankedSeries]) -> Option<Timestamp> {
+    let strong = group.iter().filter(|one| one.weight >= group[0].weight / 2.0);
+    strong.filter_map(|one| one.summary.onset).min()
 }
 
 /// What a service's series are worth together: of each signal the mean of the three strongest, as one percentile that

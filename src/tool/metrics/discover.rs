@@ -262,19 +262,20 @@ impl Grid {
             .iter()
             .flat_map(|(matchers, metrics)| metrics.iter().map(move |metric| (matchers, metric)))
             .min_by_key(|(_, metric)| metric.series);
-        let samples = match metric {
+        let series = match metric {
             Some((_, metric)) => {
                 let selector = format!("{{{}}}", equals("__name__", &metric.name));
-                source.series(&selector, window).await.map(|(series, _)| times_of(&series)).unwrap_or_default()
+                source.series(&selector, window).await.map(|(series, _)| series).unwrap_or_default()
             }
             None => Vec::new(),
         };
-        let mut distances: Vec<SignedDuration> =
-            samples.windows(2).map(|pair| pair[1].duration_since(pair[0])).filter(|span| span.is_positive()).collect();
+        // Some series have a sample now and then only: the usual distance is that of the denser half.
+        let mut distances: Vec<(SignedDuration, Timestamp)> = series.iter().filter_map(distance_of).collect();
         distances.sort();
-        let measured = distances.get(distances.len() / 2).copied().unwrap_or(USUAL_INTERVAL);
+        let usual = distances.get(distances.len() / 4);
+        let (measured, first) = usual.map_or((USUAL_INTERVAL, None), |(distance, first)| (*distance, Some(*first)));
         let interval = measured.max(SignedDuration::from_secs(1));
-        Self::with(window, interval, samples.first().copied())
+        Self::with(window, interval, first)
     }
 
     fn with(window: Window, interval: SignedDuration, first: Option<Timestamp>) -> Self {
@@ -297,9 +298,16 @@ impl Grid {
     }
 }
 
-/// The times of the first series.
-fn times_of(series: &[Series]) -> Vec<Timestamp> {
-    series.first().map(|series| series.samples.iter().map(|sample| sample.at).collect()).unwrap_or_default()
+/// The usual distance of a series' samples, and the time of the first.
+fn distance_of(series: &Series) -> Option<(SignedDuration, Timestamp)> {
+    let mut distances: Vec<SignedDuration> = series
+        .samples
+        .windows(2)
+        .map(|pair| pair[1].at.duration_since(pair[0].at))
+        .filter(|distance| distance.is_positive())
+        .collect();
+    distances.sort();
+    Some((*distances.get(distances.len() / 2)?, series.samples.first()?.at))
 }
 
 impl Found {

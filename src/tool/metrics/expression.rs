@@ -83,6 +83,9 @@ impl Form {
     }
 }
 
+/// Endings of counters whose type nobody declared; older exporters leave `_total` out.
+const COUNTED: [&str; 6] = ["_total", "_requests", "_errors", "_failures", "_hits", "_misses"];
+
 /// The forms in which `metrics` are asked, the most telling signals first.
 pub(super) fn forms(metrics: &[MetricInfo]) -> Vec<Form> {
     let names: BTreeSet<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
@@ -112,7 +115,8 @@ fn form(metric: &MetricInfo, names: &BTreeSet<&str>) -> Option<Form> {
         MetricType::Summary => name.ends_with("_count"),
         MetricType::Gauge => false,
         MetricType::Unknown => {
-            name.ends_with("_total") || name.strip_suffix("_count").is_some_and(|base| sibling(base, "_sum").is_some())
+            COUNTED.iter().any(|ending| name.ends_with(ending))
+                || name.strip_suffix("_count").is_some_and(|base| sibling(base, "_sum").is_some())
         }
     };
     Some(if counts { Form::Rate(name.to_owned()) } else { Form::Raw(name.to_owned()) })
