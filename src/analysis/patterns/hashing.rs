@@ -10,6 +10,7 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 pub struct WordHasher(u64);
 
 impl WordHasher {
+    #[inline]
     pub fn fold(&mut self, value: u64) {
         let product = u128::from(self.0 ^ value) * u128::from(MULTIPLIER | 1);
         // Both halves, so that high bits of the input reach low bits of the hash.
@@ -18,15 +19,26 @@ impl WordHasher {
 }
 
 impl Hasher for WordHasher {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        for chunk in chunks {
-            self.fold(u64::from_le_bytes(*chunk));
+        // Overlapping reads instead of a copy of the rest; the length tells what overlaps.
+        let length = (bytes.len() as u64) << 56;
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            let (chunks, _) = bytes[..bytes.len() - 1].as_chunks::<8>();
+            for chunk in chunks.iter().skip(1) {
+                self.fold(u64::from_le_bytes(*chunk));
+            }
+            self.fold(u64::from_le_bytes(*first) ^ length);
+            self.fold(u64::from_le_bytes(*last));
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            self.fold((u64::from(first) | u64::from(last) << 32) ^ length);
+        } else if let (Some(first), Some(last)) = (bytes.first(), bytes.last()) {
+            let middle = u64::from(bytes[bytes.len() / 2]);
+            self.fold((u64::from(*first) | middle << 8 | u64::from(*last) << 16) ^ length);
+        } else {
+            self.fold(length);
         }
-        let mut last = [0u8; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        // The length tells a padded rest from real zeros.
-        self.fold(u64::from_le_bytes(last) ^ ((bytes.len() as u64) << 56));
     }
 
     fn write_u8(&mut self, value: u8) {

@@ -199,7 +199,7 @@ impl Miner {
         hasher.fold(scope);
         for piece in &self.scanner.pieces {
             match &piece.kind {
-                Kind::Word(range) => hasher.write(&bytes[range.clone()]),
+                Kind::Word(place) => hasher.write(&bytes[place.range()]),
                 Kind::Variable => hasher.fold(u64::MAX),
                 Kind::Mark(mark) => hasher.write_u8(*mark),
             }

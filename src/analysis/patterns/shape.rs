@@ -10,15 +10,28 @@ const MAX_BYTES: usize = 2048;
 const MAX_PIECES: usize = 200;
 
 /// A part of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A word that belongs to the message, by its place in it.
-    Word(Range<usize>),
+    Word(Place),
     Variable,
     Mark(u8),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a word stands in its message. Two bytes hold [`MAX_BYTES`], and small pieces are quick to pass around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    start: u16,
+    end: u16,
+}
+
+impl Place {
+    pub fn range(self) -> Range<usize> {
+        usize::from(self.start)..usize::from(self.end)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     pub kind: Kind,
     /// Whether a blank stands before it. It shows in templates; it does not tell messages apart.
@@ -38,16 +51,36 @@ pub struct Scanner {
     held_variable: bool,
 }
 
-/// What a run of word characters is made of.
-#[derive(Default)]
-struct Traits {
-    digits: usize,
-    letters: usize,
-    slashes: usize,
-    dots: usize,
-    at_signs: usize,
-    other: usize,
-    non_hex: bool,
+/// Of which kinds a byte is: one look-up for each byte of every message.
+const KINDS: [u8; 256] = kinds();
+const WORD: u8 = 1;
+const DIGIT: u8 = 2;
+const LETTER: u8 = 4;
+/// A letter beyond `f`.
+const NOT_HEX: u8 = 8;
+const SLASH: u8 = 16;
+const DOT: u8 = 32;
+const AT_SIGN: u8 = 64;
+/// Any other byte that words are made of.
+const OTHER: u8 = 128;
+
+const fn kinds() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'0'..=b'9' => WORD | DIGIT,
+            b'a'..=b'f' | b'A'..=b'F' => WORD | LETTER,
+            b'g'..=b'z' | b'G'..=b'Z' | 0x80..=0xff => WORD | LETTER | NOT_HEX,
+            b'/' | b'\\' => WORD | SLASH,
+            b'.' => WORD | DOT,
+            b'@' => WORD | AT_SIGN,
+            b'_' | b'-' | b'$' | b'%' | b'&' | b'*' | b'~' | b'+' | b'^' => WORD | OTHER,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
 }
 
 impl Scanner {
@@ -81,15 +114,17 @@ impl Scanner {
 
     /// Takes the run of word characters at `from`; gives where it ends.
     fn word(&mut self, bytes: &[u8], from: usize, spaced: bool) -> usize {
-        let mut traits = Traits::default();
+        let mut kinds = 0;
         let mut end = from;
-        while let Some(&c) = bytes.get(end)
-            && (is_word_byte(c) || is_apostrophe(bytes, end))
-        {
-            traits.count(c);
+        while let Some(&c) = bytes.get(end) {
+            let kind = KINDS[usize::from(c)];
+            if kind == 0 && !is_apostrophe(bytes, end) {
+                break;
+            }
+            kinds |= kind;
             end += 1;
         }
-        if bytes[end..].starts_with(b"://") {
+        if bytes.get(end) == Some(&b':') && bytes[end..].starts_with(b"://") {
             let rest = &bytes[end..];
             let length = rest.iter().position(|c| matches!(c, b' ' | b'\t' | b'"' | b'\'' | b')' | b']' | b'>' | b','));
             self.variable(Number::No, spaced);
@@ -101,9 +136,9 @@ impl Scanner {
             word_end -= 1;
         }
         let word = &bytes[from..word_end];
-        let classified = self.classify(word, &traits, bytes, word_end);
+        let classified = self.classify(word, kinds, bytes, word_end);
         match classified {
-            Class::Word => self.constant(Kind::Word(from..word_end), spaced),
+            Class::Word => self.constant(Kind::Word(Place { start: from as u16, end: word_end as u16 }), spaced),
             Class::Number => self.variable(Number::Yes, spaced),
             Class::Variable => self.variable(Number::No, spaced),
             // The unit goes with its number, within a held parenthesis too.
@@ -115,39 +150,28 @@ impl Scanner {
         end
     }
 
-    fn classify(&self, word: &[u8], traits: &Traits, bytes: &[u8], end: usize) -> Class {
-        let rest = &bytes[end..];
-        if traits.digits > 0 {
-            if traits.letters > 0 && is_named_with_digit(word) {
-                return Class::Word;
-            }
-            return if traits.letters == 0 || traits.letters <= 3 { Class::Number } else { Class::Variable };
+    #[inline]
+    fn classify(&self, word: &[u8], kinds: u8, bytes: &[u8], end: usize) -> Class {
+        let has = |kind: u8| kinds & kind != 0;
+        if has(DIGIT) {
+            return classify_with_digits(word, kinds);
         }
-        if traits.letters == 0 {
+        if !has(LETTER) {
             return if word.len() > 1 && word.iter().all(|c| *c == b'*') { Class::Variable } else { Class::Word };
         }
         if self.after_number && (self.held.is_empty() || self.held_variable) && is_unit(word) {
             return Class::Unit;
         }
-        if traits.dots > 0 && is_port(rest) || self.names_a_user(bytes) {
-            return Class::Variable;
-        }
-        if self.after_variable && word.len() == 2 && !traits.non_hex && self.held_is(b':') {
-            return Class::Variable;
-        }
-        if traits.is_path(word) || traits.is_dotted_name(word) || is_truth_value(word) {
-            return Class::Variable;
-        }
-        if traits.at_signs > 0 && word[0] != b'@' && !word.ends_with(b"@") {
-            return Class::Variable;
-        }
-        if word.len() == 8 && !traits.non_hex && traits.other == 0 {
-            return Class::Variable;
-        }
-        if is_calendar_name(word, rest) {
-            return Class::Variable;
-        }
-        Class::Word
+        let rest = &bytes[end..];
+        let variable = (has(SLASH) && is_path(word, kinds))
+            || (has(DOT) && (is_dotted_name(word) || is_port(rest)))
+            || (has(AT_SIGN) && word[0] != b'@' && !word.ends_with(b"@"))
+            || (!has(NOT_HEX)
+                && (word.len() == 8 && !has(OTHER) || word.len() == 2 && self.after_variable && self.held_is(b':')))
+            || is_truth_value(word)
+            || self.names_a_user(bytes)
+            || (word.len() == 3 && is_calendar_name(word, rest));
+        if variable { Class::Variable } else { Class::Word }
     }
 
     /// Whether the two words before say that a user's name follows: `for user alice`, `invalid user bob`.
@@ -158,19 +182,21 @@ impl Scanner {
         else {
             return false;
         };
-        &bytes[second.clone()] == b"user" && BEFORE.contains(&&bytes[first.clone()])
+        second.end - second.start == 4 && &bytes[second.range()] == b"user" && BEFORE.contains(&&bytes[first.range()])
     }
 
     fn held_is(&self, mark: u8) -> bool {
         matches!(self.held.as_slice(), [Piece { kind: Kind::Mark(m), spaced: false }] if *m == mark)
     }
 
+    #[inline]
     fn constant(&mut self, kind: Kind, spaced: bool) {
         self.release();
         self.pieces.push(Piece { kind, spaced });
         (self.after_variable, self.after_number) = (false, false);
     }
 
+    #[inline]
     fn variable(&mut self, number: Number, spaced: bool) {
         self.after_number = number == Number::Yes;
         if self.after_variable {
@@ -189,6 +215,7 @@ impl Scanner {
         self.after_variable = true;
     }
 
+    #[inline]
     fn mark(&mut self, mark: u8, spaced: bool) {
         if !self.after_variable {
             self.pieces.push(Piece { kind: Kind::Mark(mark), spaced });
@@ -209,6 +236,7 @@ impl Scanner {
     }
 
     /// What was held is part of the shape after all.
+    #[inline]
     fn release(&mut self) {
         self.pieces.append(&mut self.held);
         self.held_variable = false;
@@ -230,39 +258,35 @@ enum Number {
     No,
 }
 
-impl Traits {
-    fn count(&mut self, c: u8) {
-        match c {
-            b'0'..=b'9' => self.digits += 1,
-            b'a'..=b'f' | b'A'..=b'F' => self.letters += 1,
-            b'/' | b'\\' => self.slashes += 1,
-            b'.' => self.dots += 1,
-            b'@' => self.at_signs += 1,
-            c if c.is_ascii_alphabetic() || c >= 0x80 => {
-                self.letters += 1;
-                self.non_hex = true;
-            }
-            _ => self.other += 1,
-        }
+fn classify_with_digits(word: &[u8], kinds: u8) -> Class {
+    if kinds & LETTER == 0 {
+        return Class::Number;
     }
+    if is_named_with_digit(word) {
+        return Class::Word;
+    }
+    // `5s`, `0x1f`, `12ms` are numbers as well as `12`; longer names are not.
+    let letters = word.iter().filter(|c| KINDS[usize::from(**c)] & LETTER != 0).count();
+    if letters <= 3 { Class::Number } else { Class::Variable }
+}
 
-    fn is_path(&self, word: &[u8]) -> bool {
-        match word[0] {
-            b'/' | b'\\' => word.len() > 1,
-            b'~' | b'.' if word.get(1) == Some(&b'/') => true,
-            _ => self.slashes >= 2 || (self.slashes == 1 && self.dots > 0),
-        }
+fn is_path(word: &[u8], kinds: u8) -> bool {
+    let slashes = || word.iter().filter(|c| KINDS[usize::from(**c)] & SLASH != 0).count();
+    match word[0] {
+        b'/' | b'\\' => word.len() > 1,
+        b'~' | b'.' if word.get(1) == Some(&b'/') => true,
+        _ => kinds & DOT != 0 || slashes() >= 2,
     }
+}
 
-    /// Host names and packages with two dots or more. A class name, and above all that of an exception, tells what
-    /// happened: it stays.
-    fn is_dotted_name(&self, word: &[u8]) -> bool {
-        if self.dots < 2 || memchr::memmem::find(word, b"..").is_some() {
-            return false;
-        }
-        let last = word.rsplit(|c| *c == b'.').next().unwrap_or(word);
-        !(last.first().is_some_and(u8::is_ascii_uppercase) && last.iter().any(u8::is_ascii_lowercase))
+/// Host names and packages with two dots or more. A class name, and above all that of an exception, tells what
+/// happened: it stays.
+fn is_dotted_name(word: &[u8]) -> bool {
+    if memchr::memchr_iter(b'.', word).count() < 2 || memchr::memmem::find(word, b"..").is_some() {
+        return false;
     }
+    let last = word.rsplit(|c| *c == b'.').next().unwrap_or(word);
+    !(last.first().is_some_and(u8::is_ascii_uppercase) && last.iter().any(u8::is_ascii_lowercase))
 }
 
 fn first_line(message: &str) -> &[u8] {
@@ -276,7 +300,7 @@ fn first_line(message: &str) -> &[u8] {
 }
 
 fn is_word_byte(c: u8) -> bool {
-    c.is_ascii_alphanumeric() || c >= 0x80 || b"_.-/\\$@%&*~+^".contains(&c)
+    KINDS[usize::from(c)] != 0
 }
 
 fn is_apostrophe(bytes: &[u8], at: usize) -> bool {
@@ -355,6 +379,9 @@ fn is_unit(word: &[u8]) -> bool {
 }
 
 fn is_truth_value(word: &[u8]) -> bool {
+    if !matches!(word[0], b't' | b'f' | b'T' | b'F' | b'n' | b'N' | b'u') || !(3..=9).contains(&word.len()) {
+        return false;
+    }
     matches!(
         word,
         b"true"
@@ -377,7 +404,7 @@ fn is_calendar_name(word: &[u8], rest: &[u8]) -> bool {
         b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun", b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul",
         b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
     ];
-    if word.len() != 3 || !NAMES.contains(&word) {
+    if !word[0].is_ascii_uppercase() || !NAMES.contains(&word) {
         return false;
     }
     let rest = rest.trim_ascii_start();

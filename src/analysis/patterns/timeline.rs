@@ -46,11 +46,7 @@ pub enum Place {
 /// The span that is counted over.
 #[derive(Debug)]
 pub enum Timeline {
-    Fixed {
-        window: Window,
-        before: Window,
-        saw_before: bool,
-    },
+    Fixed { window: Window, before: Window, saw_before: bool },
     Growing(Span),
 }
 

@@ -28,7 +28,7 @@ impl Vocabulary {
         match kind {
             Kind::Variable => VARIABLE,
             Kind::Mark(mark) => self.number(Entry::Mark(*mark)),
-            Kind::Word(range) => self.number(Entry::Word(word_in(message, range))),
+            Kind::Word(place) => self.number(Entry::Word(word_in(message, place.range()))),
         }
     }
 
@@ -90,8 +90,8 @@ impl Vocabulary {
     }
 }
 
-fn word_in(message: &str, range: &Range<usize>) -> Box<str> {
-    String::from_utf8_lossy(&message.as_bytes()[range.clone()]).into()
+fn word_in(message: &str, range: Range<usize>) -> Box<str> {
+    String::from_utf8_lossy(&message.as_bytes()[range]).into()
 }
 
 /// Names of services or instances. Beyond so many, further ones count as unnamed.

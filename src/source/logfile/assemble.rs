@@ -195,7 +195,7 @@ impl<'a> Assembler<'a> {
 
     fn flush(&mut self) -> Option<LogEvent> {
         let mut pending = self.pending.take()?;
-        let kept = pending.event.message.trim_end().len();
+        let kept = pending.event.message.trim_ascii_end().len();
         pending.event.message.truncate(kept);
         self.tally.events += 1;
         self.tally.undated += u64::from(pending.event.at.is_none());

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::line::{Line, level_of_text, parse_nested};
 use super::stamp::{self, Clock, Stamp};
-use super::{level, syslog};
+use super::{access, level, syslog};
 use crate::domain::Level;
 
 /// A stamp stands among this many words from the start of a line, and so many bytes.
@@ -22,6 +22,12 @@ const BRACKET_BYTES: usize = 160;
 pub fn parse<'a>(text: &'a str, clock: &Clock, depth: usize) -> Option<Line<'a>> {
     let bytes = text.as_bytes();
     let (start, found, end) = find_stamp(bytes, clock)?;
+    if start > 1
+        && bytes[start - 1] == b'['
+        && let Some(line) = access::parse_after_stamp(text, end, found)
+    {
+        return Some(line);
+    }
     let mut header = Header { text, at: end, ..Header::default() };
     header.level = level_before(&bytes[..start]);
     header.level_is_early = header.level.is_some();
@@ -461,17 +467,19 @@ impl<'a> Header<'a> {
     fn logger(&mut self, word: &[u8], end: usize) -> bool {
         let rest = &self.bytes()[end..];
         let rest_trimmed = rest.trim_ascii_start();
+        let before_level = || level::from_capitals(leading_word(rest)).is_some();
+        let before_dash = rest_trimmed.starts_with(b"- ");
         let marked = word.ends_with(b":")
-            || [b"- ".as_slice(), b": ", b"[", b"| "].iter().any(|mark| rest_trimmed.starts_with(mark))
-            || level::from_capitals(leading_word(rest)).is_some() && self.level.is_none();
+            || before_dash
+            || matches!(rest_trimmed, [b'[', ..] | [b':' | b'|', b' ', ..])
+            || (self.level.is_none() && before_level());
         let name = trim_marks(word);
-        let plain = !name.is_empty()
+        let known = marked && (self.level.is_some() || before_dash || before_level());
+        let plain = known
+            && !name.is_empty()
             && name.len() <= 100
             && name.iter().all(|c| c.is_ascii_alphanumeric() || b"._$/:@*#-[]".contains(c));
-        let known = self.level.is_some()
-            || rest_trimmed.starts_with(b"- ")
-            || level::from_capitals(leading_word(rest)).is_some();
-        if marked && plain && known && (is_compound(name) || rest_trimmed.starts_with(b"- ")) {
+        if plain && (is_compound(name) || before_dash) {
             self.at = end;
             return self.commit();
         }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::stamp::{Assumed, Clock, Stamp};
-use super::{access, header, level, logfmt, structured, syslog, wrapped};
+use super::{header, level, logfmt, structured, syslog, wrapped};
 use crate::domain::Level;
 
 /// What a line says of itself.
@@ -100,7 +100,7 @@ pub fn parse_nested<'a>(text: &'a str, clock: &Clock, depth: usize) -> Line<'a> 
         }
         _ => {}
     }
-    access::parse(text, clock).or_else(|| header::parse(text, clock, depth)).unwrap_or_else(|| undated(text))
+    header::parse(text, clock, depth).unwrap_or_else(|| undated(text))
 }
 
 /// A line without a stamp: its level, where it begins with one.
@@ -110,7 +110,7 @@ fn undated(text: &str) -> Line<'_> {
 
 /// The level that a message without one names in its first word: `error: ...`, `[WARN] ...`, `ERROR ...`.
 pub fn level_of_text(text: &str) -> Option<Level> {
-    let text = text.trim_start().as_bytes();
+    let text = text.trim_ascii_start().as_bytes();
     let bracketed = text.first() == Some(&b'[');
     let text = &text[usize::from(bracketed)..];
     let word = &text[..text.iter().take(13).take_while(|c| c.is_ascii_alphabetic()).count()];

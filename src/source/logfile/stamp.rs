@@ -45,6 +45,8 @@ pub struct Clock {
     /// The local date of `now` in `zone`.
     today: civil::Date,
     zone: TimeZone,
+    /// The offset of the zone, where it has but one.
+    fixed_offset: Option<i64>,
     /// The last offset looked up, with the civil hour that it holds for: looking one up for each line is slow.
     cached_offset: Cell<(i64, i64)>,
 }
@@ -52,11 +54,15 @@ pub struct Clock {
 impl Clock {
     pub fn new(now: Timestamp, zone: TimeZone) -> Self {
         let today = now.to_zoned_datetime(zone.clone()).date();
-        Self { now, today, zone, cached_offset: Cell::new((i64::MIN, 0)) }
+        let fixed_offset = zone.to_fixed_offset().ok().map(|offset| i64::from(offset.seconds()));
+        Self { now, today, zone, fixed_offset, cached_offset: Cell::new((i64::MIN, 0)) }
     }
 
     /// The offset in seconds of local time `civil_seconds` (seconds since 1970-01-01 00:00 local).
     fn offset_of(&self, civil_seconds: i64) -> i64 {
+        if let Some(offset) = self.fixed_offset {
+            return offset;
+        }
         let hour = civil_seconds.div_euclid(3600);
         let (cached_hour, offset) = self.cached_offset.get();
         if cached_hour == hour {
@@ -122,9 +128,14 @@ impl Fields {
     /// The latest year in which this date exists and does not lie ahead of the reference clock.
     fn in_reference_year(&self, month: i64, day: i64, clock: &Clock) -> Option<Timestamp> {
         let this_year = i64::from(clock.today.year());
+        let latest = clock.now.as_second() + CLOCK_SLACK_SECONDS;
         (this_year - 8..=this_year + 1).rev().find_map(|year| {
+            // No offset is as long as a day, and looking one up is not free.
+            if days_from_civil(year, month, day) * SECONDS_PER_DAY > latest + SECONDS_PER_DAY {
+                return None;
+            }
             let at = self.instant(year, month, day, clock)?;
-            (at.as_second() <= clock.now.as_second() + CLOCK_SLACK_SECONDS).then_some(at)
+            (at.as_second() <= latest).then_some(at)
         })
     }
 

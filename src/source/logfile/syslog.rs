@@ -44,7 +44,14 @@ pub fn parse_after_stamp<'a>(text: &'a str, from: usize, stamp: Stamp) -> Option
     if text.as_bytes().get(from) != Some(&b' ') {
         return None;
     }
-    let line = fields_5424(text, from).or_else(|| host_and_tag(text, from, stamp))?;
+    // A number behind the stamp is a process or thread, no host.
+    let first = text.as_bytes()[from + 1..].iter().take_while(|c| !matches!(c, b' ' | b'\t'));
+    if first.clone().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // RFC 5424 stamps have a year.
+    let full = if stamp.assumed.year { None } else { fields_5424(text, from) };
+    let line = full.or_else(|| host_and_tag(text, from, stamp))?;
     Some(Line { at: Some(stamp), ..line })
 }
 
@@ -113,7 +120,7 @@ fn structured_data(rest: &str) -> Option<&str> {
 
 /// ` host tag[pid]: message` and ` host tag: message`; ` tag[pid]: message` where no host was written.
 fn host_and_tag(text: &str, from: usize, stamp: Stamp) -> Option<Line<'_>> {
-    let rest = text[from..].trim_start();
+    let rest = text[from..].trim_ascii_start();
     let (host, after_host) = rest.split_once(' ')?;
     if level::from_word(host.as_bytes()).is_some()
         || !host.bytes().all(|c| c.is_ascii_alphanumeric() || b".-_/:@".contains(&c))
@@ -126,7 +133,7 @@ fn host_and_tag(text: &str, from: usize, stamp: Stamp) -> Option<Line<'_>> {
         return classic.then(|| tagged(None, host.trim_end_matches(':'), after_host));
     }
     // Collectors write a second origin (`local@host`) before the tag.
-    let after_host = after_host.trim_start();
+    let after_host = after_host.trim_ascii_start();
     let after_origin = match after_host.split_once(' ') {
         Some((origin, after)) if origin.contains('@') && !origin.contains(':') => after,
         _ => after_host,
@@ -165,8 +172,8 @@ fn split_tag(rest: &str) -> Option<(&str, &str)> {
 
 fn tagged<'a>(host: Option<&'a str>, tag: &'a str, message: &'a str) -> Line<'a> {
     // `sshd(pam_unix)[123]` and `postfix/smtpd[1]` belong to sshd and postfix/smtpd.
-    let program = tag.split(['[', '(']).next().unwrap_or(tag).trim();
-    let message = message.trim();
+    let program = tag.split(['[', '(']).next().unwrap_or(tag).trim_ascii();
+    let message = message.trim_ascii();
     Line {
         level: level_of_text(message),
         service: (!program.is_empty()).then_some(Cow::Borrowed(program)),

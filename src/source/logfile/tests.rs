@@ -153,10 +153,12 @@ fn syslog_fields_without_priority_are_told_from_text() {
     assert_eq!((events.len(), notes), (3, Vec::new()));
 }
 
-/// Each line with its time (UTC), level, service, instance and message.
+/// A line with its time (UTC), level, service, instance and message.
+type Case<'a> = (&'a str, &'a str, Option<Level>, &'a str, &'a str, &'a str);
+
 #[test]
 fn headers_of_many_loggers_are_read() {
-    let cases: &[(&str, &str, Option<Level>, &str, &str, &str)] = &[
+    let cases: &[Case<'_>] = &[
         (
             "2024-01-02 03:04:05.678  INFO 12345 --- [           main] c.e.shop.OrderController : started in 3 s",
             "2024-01-02T03:04:05.678Z",
@@ -428,7 +430,7 @@ fn pieces_that_a_runtime_cut_are_put_together() {
     let cri =
         "2024-01-02T03:04:05Z stderr P {\"level\":\"error\",\n2024-01-02T03:04:05.5Z stderr F \"msg\":\"joined\"}\n";
     let joined = LogEvent { lines: 2, ..event(1, "2024-01-02T03:04:05Z", ERROR, "joined") };
-    assert_eq!(read(cri), [joined.clone()]);
+    assert_eq!(read(cri), std::slice::from_ref(&joined));
     let docker = "{\"log\":\"{\\\"level\\\":\\\"error\\\",\",\"stream\":\"stderr\",\"time\":\"2024-01-02T03:04:05Z\"}\n{\"log\":\"\\\"msg\\\":\\\"joined\\\"}\\n\",\"stream\":\"stderr\",\"time\":\"2024-01-02T03:04:05.5Z\"}\n";
     assert_eq!(read(docker), [joined]);
 }
