@@ -104,8 +104,8 @@ fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
         zeros[at % 2] += 1;
     }
     match zeros {
-        [0, odd] if odd > 0 && bytes.len() % 2 == 0 => Some(UTF_16LE),
-        [even, 0] if even > 0 && bytes.len() % 2 == 0 => Some(UTF_16BE),
+        [0, odd] if odd > 0 && bytes.len().is_multiple_of(2) => Some(UTF_16LE),
+        [even, 0] if even > 0 && bytes.len().is_multiple_of(2) => Some(UTF_16BE),
         _ => None,
     }
 }

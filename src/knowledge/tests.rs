@@ -36,7 +36,7 @@ impl Embedder for WordEmbedder {
 }
 
 fn word_vector(text: &str) -> Vec<f32> {
-    let mut vector = vec![0.01; DIMENSIONS];
+    let mut vector = [0.01; DIMENSIONS];
     for term in terms::terms(text) {
         let slot = term.bytes().fold(7usize, |hash, byte| hash.wrapping_mul(31) + usize::from(byte)) % DIMENSIONS;
         vector[slot] += 1.0;

@@ -94,7 +94,7 @@ fn time_of_day(text: &str) -> Option<String> {
 pub fn quote(message: &str) -> String {
     let mut lines = message.lines();
     let mut text = lines.next().unwrap_or_default().to_string();
-    if let Some(cause) = lines.filter(|line| line.trim_start().starts_with("Caused by:")).last() {
+    if let Some(cause) = lines.rfind(|line| line.trim_start().starts_with("Caused by:")) {
         text = format!("{} ... {}", clean_line(&text, MAX_QUOTE_CHARS), cause.trim());
         return clean_line(&text, 2 * MAX_QUOTE_CHARS);
     }

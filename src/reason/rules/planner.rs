@@ -18,10 +18,14 @@ use crate::reason::StepMove;
 const MAX_TURNS: usize = 3;
 /// Services looked at in one step.
 const MAX_SERVICES: usize = 6;
+/// Names under which the logs of machines are usually kept, beside those of services.
+const MACHINE_LOGS: [&str; 2] = ["kernel", "kubelet"];
+/// Nodes and other services looked at beside them.
+const MAX_AROUND: usize = 4;
 /// From this probability on a cause is decisive once its own questions are answered.
 const DECISIVE: f64 = 0.9;
 /// Steps in all: each costs a round.
-const MAX_STEPS: usize = 8;
+const MAX_STEPS: usize = 9;
 const MAX_QUOTE_CHARS: usize = 140;
 
 /// The first plan.
@@ -70,6 +74,23 @@ pub(super) fn plan(state: &State) -> Plan {
             callees.iter().flat_map(|service| look_at(state, service)).collect(),
         );
     }
+    let around = around(state, &centres, &callees);
+    if !around.is_empty() {
+        let list = around.join(", ");
+        let texts = (
+            format!("Is it in the machines under it, or in something else that stands out: {list}?"),
+            format!("是否出在所在机器或其他异常对象上：{list}？"),
+        );
+        add(
+            texts,
+            &["node", "host", "machine", "节点", "主机", "机器"],
+            around
+                .iter()
+                .flat_map(|name| look_at(state, name))
+                .chain(MACHINE_LOGS.iter().filter_map(|name| calls::logs(state, name)))
+                .collect(),
+        );
+    }
     let view = View::of(state);
     let ranked = rank(&view);
     if let Some(first) = leading(&ranked) {
@@ -105,6 +126,25 @@ fn centres(state: &State) -> Vec<String> {
         found.extend(state.topology.keys().filter(|caller| !called.contains(caller)).take(2).cloned());
     }
     found.dedup();
+    found
+}
+
+/// What no call leads to: the nodes of the pods, and whatever else its metrics rank high.
+fn around(state: &State, centres: &[String], callees: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut add = |name: &str| {
+        let is_known = centres.iter().chain(callees).any(|known| known == name) || found.iter().any(|f| f == name);
+        if !is_known && found.len() < MAX_AROUND {
+            found.push(name.to_string());
+        }
+    };
+    for evidence in &state.evidence {
+        match &evidence.data {
+            Finding::Pod(pod) => pod.node.as_deref().into_iter().for_each(&mut add),
+            Finding::RankedService(ranked) => add(&ranked.service),
+            _ => {}
+        }
+    }
     found
 }
 

@@ -194,12 +194,9 @@ fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
         let probability = 1.0 / (1.0 + (-before[cause]).exp());
         candidates[effect].score = (before[effect] - EXPLAINED_PENALTY * probability).min(before[cause] - 0.5);
     }
-    for cause in 0..candidates.len() {
-        let effects =
-            causes.iter().enumerate().filter(|(effect, by)| **by == Some(cause) && before[*effect] > -1.0).count();
-        if candidates[cause].explained_by.is_none() {
-            candidates[cause].score += EXPLAINS_BONUS * effects.min(2) as f64;
-        }
+    for (cause, candidate) in candidates.iter_mut().enumerate().filter(|(_, one)| one.explained_by.is_none()) {
+        let effects = causes.iter().zip(&before).filter(|(by, score)| **by == Some(cause) && **score > -1.0).count();
+        candidate.score += EXPLAINS_BONUS * effects.min(2) as f64;
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) const SUPPORTED: f64 = 0.5;
 const WORTH_A_LINE: f64 = 0.08;
 /// Objections of this weight refute what has little for it.
 const REFUTING: f64 = 2.0;
+/// No other hypothesis is more than this share as likely as the first.
+const BEHIND_THE_FIRST: f64 = 0.95;
 const MAX_HYPOTHESES: usize = 7;
 const MAX_REFUTED: usize = 4;
 const MAX_SERVICES: usize = 5;
@@ -79,7 +81,11 @@ fn weigh(candidates: &[Candidate], index: usize, coverage: &Coverage) -> Ranked 
     let rival = rival(candidates, index);
     // Two causes that fit alike cannot both be more likely than not.
     let contested = if index == 0 { alone * (1.0 - 0.4 * rival.powi(2)) } else { alone };
-    let confidence = (contested * coverage.factor()).min(MAX_CONFIDENCE);
+    let mut confidence = (contested * coverage.factor()).min(MAX_CONFIDENCE);
+    if index > 0 {
+        // What is contested at the top does not thereby fall behind what contests it.
+        confidence = confidence.min(weigh(candidates, 0, coverage).confidence * BEHIND_THE_FIRST);
+    }
     let lost: f64 = candidate.objections.iter().map(|objection| objection.against.weight).sum();
     let is_independent = candidate.explained_by.is_none();
     let verdict = if is_independent && index == 0 && confidence >= SUPPORTED {
