@@ -18,7 +18,7 @@ const MAX_NAMED: usize = 8;
 /// Share of its likelihood that a service keeps when a callee explains all of its trouble.
 const EXPLAINED_KEEPS: f64 = 0.5;
 /// A callee with less than this share of a service's weight explains nothing of it; with as much, all.
-const EXPLAINS_FROM: f64 = 0.5;
+const EXPLAINS_FROM: f64 = 0.4;
 /// What a service gains for each anomalous caller that is no worse than it, in shares of its own weight.
 const CALLER_ADDS: f64 = 0.3;
 /// Callers beyond these add nothing.
@@ -196,9 +196,9 @@ fn weigh(summary: &SeriesSummary, signal: Signal, symptom: Option<Symptom>) -> f
         return 0.0;
     }
     let heed = match symptom {
-        Some(symptom) if signal.answers(symptom) => 1.5,
-        Some(_) => 0.75,
-        None => 1.0,
+        Some(symptom) if signal.answers(symptom) => 1.25,
+        // Nothing less: a slow callee makes its callers fail.
+        _ => 1.0,
     };
     // An improvement is a change too, but seldom the trouble.
     let direction = if improved(summary) { 0.4 } else { 1.0 };

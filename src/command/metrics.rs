@@ -249,7 +249,7 @@ mod tests {
 
     fn page(answer: &Answer, lang: Lang) -> String {
         let zone = TimeZone::fixed(offset(8));
-        view::Page { expr: "errors", window: answer.window, zone, lang, columns: 60 }.render(answer)
+        view::Page { expr: "errors", window: answer.window, zone, lang, columns: 120 }.render(answer)
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let scalar = document(&answer(QueryValue::Scalar(sample(f64::NEG_INFINITY)), &[]));
         assert_eq!(scalar["data"], json!({"resultType": "scalar", "result": [1.5, "-Inf"]}));
         let ranged = document(&answer(QueryValue::Matrix(vec![errors()]), &[errors()]));
-        assert_eq!(ranged["summary"][0]["shape"], json!("step"));
+        assert_eq!(ranged["summary"][0]["shape"], json!("saturated"));
     }
 
     #[test]

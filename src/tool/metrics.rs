@@ -237,7 +237,7 @@ mod tests {
         for (count, time) in (NOW - 10_800..=NOW).step_by(STEP as usize).enumerate() {
             let wobble = (count * 7 % 5) as f64;
             let is_late = time > NOW - 600;
-            errors += if is_late { 30.0 } else { wobble / 10.0 };
+            errors += if is_late { 30.0 + wobble } else { wobble / 10.0 };
             let rate = if is_late { 33 } else { 30 };
             sample(format_args!("http_requests_total{{service=\"cart\"}} {} {time}", count * rate));
             sample(format_args!("http_requests_total{{service=\"search\"}} {} {time}", count * rate));

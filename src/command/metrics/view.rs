@@ -135,7 +135,8 @@ fn labels_of(labels: &std::collections::BTreeMap<String, String>) -> String {
         .filter(|(label, _)| *label != "__name__")
         .map(|(label, value)| format!("{label}={value:?}"))
         .collect();
-    clean_line(&format!("{name}{{{}}}", rest.join(", ")), LABEL_CHARS)
+    let rest = if rest.is_empty() && !name.is_empty() { String::new() } else { format!("{{{}}}", rest.join(", ")) };
+    clean_line(&format!("{name}{rest}"), LABEL_CHARS)
 }
 
 /// The text cut to a number of columns.

@@ -145,7 +145,7 @@ mod tests {
             ("up", "__name__=\"up\""),
             (" up{ a=\"b\" } ", "__name__=\"up\",a=\"b\""),
             ("{}", ""),
-            ("", "__name__=\"\""),
+            ("", ""),
         ] {
             assert_eq!(matchers(text), want, "{text}");
         }
