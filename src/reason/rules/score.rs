@@ -22,7 +22,7 @@ const ALERT_BONUS: f64 = 1.0;
 const EXPLAINED_PENALTY: f64 = 2.5;
 /// Under this a candidate explains nothing, nor does one that is this much less credible than its consequence.
 const LEAST_CREDIBLE: f64 = -0.5;
-const STRONGER_EFFECT: f64 = 2.0;
+const STRONGER_EFFECT: f64 = 2.5;
 /// A cause that explains others is the better for it, each by this much, twice at most.
 const EXPLAINS_BONUS: f64 = 0.3;
 

@@ -4,6 +4,10 @@ use crate::domain::Level;
 
 /// The level that a word names, in the spellings of the usual libraries; `None` for any other word.
 pub fn from_word(word: &[u8]) -> Option<Level> {
+    // Most words are none: one look at length and first letter tells.
+    if !(3..=13).contains(&word.len()) || !b"acdefilnpstvw".contains(&(word[0] | 0x20)) {
+        return None;
+    }
     let mut lower = [0u8; 13];
     let lower = lower.get_mut(..word.len())?;
     lower.copy_from_slice(word);

@@ -49,13 +49,25 @@ pub struct Clock {
     fixed_offset: Option<i64>,
     /// The last offset looked up, with the civil hour that it holds for: looking one up for each line is slow.
     cached_offset: Cell<(i64, i64)>,
+    /// The last date without a year, with the year that it was found to be of.
+    cached_year: Cell<(i64, i64, i64)>,
+    /// The last date, with its days since 1970.
+    cached_days: Cell<((i64, i64, i64), i64)>,
 }
 
 impl Clock {
     pub fn new(now: Timestamp, zone: TimeZone) -> Self {
         let today = now.to_zoned_datetime(zone.clone()).date();
         let fixed_offset = zone.to_fixed_offset().ok().map(|offset| i64::from(offset.seconds()));
-        Self { now, today, zone, fixed_offset, cached_offset: Cell::new((i64::MIN, 0)) }
+        Self {
+            now,
+            today,
+            zone,
+            fixed_offset,
+            cached_offset: Cell::new((i64::MIN, 0)),
+            cached_year: Cell::default(),
+            cached_days: Cell::default(),
+        }
     }
 
     /// The offset in seconds of local time `civil_seconds` (seconds since 1970-01-01 00:00 local).
@@ -116,10 +128,10 @@ impl Fields {
         if !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
             return None;
         }
-        let civil = days_from_civil(year, month, day) * SECONDS_PER_DAY
-            + self.hour * 3600
-            + self.minute * 60
-            + self.second.min(59);
+        let (cached_date, cached_days) = clock.cached_days.get();
+        let days = if cached_date == (year, month, day) { cached_days } else { days_from_civil(year, month, day) };
+        clock.cached_days.set(((year, month, day), days));
+        let civil = days * SECONDS_PER_DAY + self.hour * 3600 + self.minute * 60 + self.second.min(59);
         let offset = self.offset.unwrap_or_else(|| clock.offset_of(civil));
         // The nanoseconds are below one second, so the cast keeps them.
         Timestamp::new(civil - offset, self.nanos as i32).ok()
@@ -129,13 +141,24 @@ impl Fields {
     fn in_reference_year(&self, month: i64, day: i64, clock: &Clock) -> Option<Timestamp> {
         let this_year = i64::from(clock.today.year());
         let latest = clock.now.as_second() + CLOCK_SLACK_SECONDS;
+        let (cached_month, cached_day, year) = clock.cached_year.get();
+        if (cached_month, cached_day) == (month, day)
+            && let Some(at) = self.instant(year, month, day, clock)
+            // The day of the clock itself lies partly ahead of it.
+            && at.as_second() <= latest - 2 * SECONDS_PER_DAY
+        {
+            return Some(at);
+        }
         (this_year - 8..=this_year + 1).rev().find_map(|year| {
             // No offset is as long as a day, and looking one up is not free.
             if days_from_civil(year, month, day) * SECONDS_PER_DAY > latest + SECONDS_PER_DAY {
                 return None;
             }
             let at = self.instant(year, month, day, clock)?;
-            (at.as_second() <= latest).then_some(at)
+            (at.as_second() <= latest).then(|| {
+                clock.cached_year.set((month, day, year));
+                at
+            })
         })
     }
 
@@ -491,15 +514,27 @@ impl Scan<'_> {
     }
 
     fn month_name(&mut self) -> Option<i64> {
-        const NAMES: [&[u8]; 12] =
-            [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
         let word = self.text.get(self.at..self.at + 3)?;
-        let index = NAMES.iter().position(|name| name.eq_ignore_ascii_case(word))?;
+        let month = match &[word[0] | 0x20, word[1] | 0x20, word[2] | 0x20] {
+            b"jan" => 1,
+            b"feb" => 2,
+            b"mar" => 3,
+            b"apr" => 4,
+            b"may" => 5,
+            b"jun" => 6,
+            b"jul" => 7,
+            b"aug" => 8,
+            b"sep" => 9,
+            b"oct" => 10,
+            b"nov" => 11,
+            b"dec" => 12,
+            _ => return None,
+        };
         self.at += 3;
         while self.peek().is_some_and(|c| c.is_ascii_lowercase()) {
             self.at += 1;
         }
-        Some(index as i64 + 1)
+        Some(month)
     }
 
     fn weekday(&mut self) -> Option<()> {
