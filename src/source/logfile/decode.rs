@@ -110,7 +110,8 @@ fn is_gb18030(start: &[u8]) -> bool {
     let mut decoder = GB18030.new_decoder_without_bom_handling();
     let mut from = 0;
     loop {
-        text.reserve(start.len() * 2);
+        // Room for a whole character at the least: with less the decoder would stand still on a short sample.
+        text.reserve(start.len() * 2 + 16);
         // Not the last chunk: the sample may end inside a character.
         match decoder.decode_to_string_without_replacement(&start[from..], &mut text, false) {
             (DecoderResult::InputEmpty, _) => break,
