@@ -36,10 +36,25 @@ pub enum Holder {
     Here,
     /// The service that the text names, else the only callee.
     Callee,
+    /// The service that the text names, else as `here`.
+    Named,
     /// As `callee`, among databases.
     Database,
     /// As `callee`, among caches.
     Cache,
+}
+
+/// Where a cause lies when several services show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the deepest service; what a host shows belongs to the service on it.
+    #[default]
+    Callee,
+    /// In the one that calls: it holds the credential or sends too much.
+    Caller,
+    /// In the host or the shared infrastructure, when one shows it.
+    Host,
 }
 
 /// How a series has to move.
@@ -268,6 +283,8 @@ pub struct Signature {
     /// Kinds of alerts that it usually raises.
     #[serde(default)]
     pub symptoms: Vec<Symptom>,
+    #[serde(default)]
+    pub lies: Place,
     /// Words in the alert itself that point to it.
     pub alert: Option<Patterns>,
     pub explanation: Bilingual,

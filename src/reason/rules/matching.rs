@@ -35,6 +35,7 @@ fn matches_of<'v, 'a>(
         let own = observation.service.as_deref().or(view.state.facts.service.as_deref()).or(view.stands_out());
         if let Some(own) = own.filter(|_| weight > 0.0) {
             let service = holder(&view.state.topology, own, text, held);
+            let service = view.on_host(&service, signature.lies).unwrap_or(service);
             found.push(Match { observation, group, weight, service });
         }
     };

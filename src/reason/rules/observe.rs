@@ -12,6 +12,7 @@ use crate::domain::{
     service_of,
 };
 use crate::reason::facts::{owner_of_pod, selector_label};
+use crate::reason::signature::Place;
 use crate::reason::words::quote;
 
 /// Longer texts are stack traces, of which the first lines and the causes tell enough.
@@ -49,6 +50,8 @@ pub(super) struct View<'a> {
     pub alert: String,
     /// The services below each one that calls others.
     pub below: BTreeMap<String, BTreeSet<String>>,
+    /// The services known to run on each host.
+    hosted: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> View<'a> {
@@ -57,7 +60,7 @@ impl<'a> View<'a> {
         let all = state.evidence.iter().filter_map(|evidence| observe(evidence, state, symptom_at)).collect();
         let alert = state.alert().text().to_lowercase();
         let below = state.topology.keys().map(|caller| (caller.clone(), below(&state.topology, caller))).collect();
-        Self { state, all, symptom_at, alert, below }
+        Self { state, all, symptom_at, alert, below, hosted: hosted(state) }
     }
 }
 
@@ -70,10 +73,54 @@ impl View<'_> {
         })
     }
 
+    /// A node that is reported for its own conditions.
+    pub fn is_bad_node(&self, name: &str) -> bool {
+        self.all.iter().any(|one| match &one.evidence.data {
+            Finding::Node(node) => node.name == name && (!node.ready || !node.conditions.is_empty()),
+            _ => false,
+        })
+    }
+
+    /// The service to which a cause at a host belongs: the alert's own when it runs there, else the only one known to
+    /// log from it. What lies in hosts by its nature, or in a node that is bad itself, stays there.
+    pub fn on_host(&self, host: &str, lies: Place) -> Option<String> {
+        if lies == Place::Host || self.is_bad_node(host) {
+            return None;
+        }
+        let services = self.hosted.get(host)?;
+        let own = self.state.facts.service.as_ref().filter(|own| services.contains(*own));
+        own.or_else(|| services.first().filter(|_| services.len() == 1)).cloned()
+    }
+
     /// Whether `caller` depends on `callee`, directly or over others.
     pub fn depends(&self, caller: &str, callee: &str) -> bool {
         self.below.get(caller).is_some_and(|below| below.contains(callee))
     }
+}
+
+/// Which services run on which hosts, by the nodes of their pods and the instances that logged.
+fn hosted(state: &State) -> BTreeMap<String, BTreeSet<String>> {
+    let mut hosted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |host: &str, service: &str| {
+        if host != service {
+            hosted.entry(host.to_string()).or_default().insert(service.to_string());
+        }
+    };
+    for evidence in &state.evidence {
+        match &evidence.data {
+            Finding::Pod(pod) => {
+                if let (Some(node), Some(owner)) = (&pod.node, &pod.owner) {
+                    add(node, owner);
+                }
+            }
+            Finding::Pattern(pattern) => {
+                let service = pattern.service.as_deref().unwrap_or_default();
+                pattern.instances.keys().filter(|_| !service.is_empty()).for_each(|host| add(host, service));
+            }
+            _ => {}
+        }
+    }
+    hosted
 }
 
 /// The onset of the alert's own series, or when it fired, whichever is earlier.

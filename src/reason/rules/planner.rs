@@ -16,6 +16,8 @@ use crate::reason::StepMove;
 
 /// Rounds of calls within one step.
 const MAX_TURNS: usize = 3;
+/// Series asked of one host.
+const MAX_RANKED_SERIES: usize = 4;
 /// Services looked at in one step.
 const MAX_SERVICES: usize = 6;
 /// Names under which the logs of machines are usually kept, beside those of services.
@@ -152,7 +154,21 @@ fn around(state: &State, centres: &[String], callees: &[String]) -> Vec<String> 
 fn look_at(state: &State, service: &str) -> Vec<Call> {
     let all =
         [calls::logs(state, service), calls::anomalies(state, Some(service)), calls::status(state, Some(service))];
-    all.into_iter().flatten().filter(|call| !state.was_called(call)).collect()
+    let all = all.into_iter().flatten().chain(ranked_series(state, service));
+    all.filter(|call| !state.was_called(call)).collect()
+}
+
+/// The series for which something outside of the topology (a host) was ranked: it has no service label to ask by.
+fn ranked_series(state: &State, name: &str) -> Vec<Call> {
+    if names(&state.topology).contains(name) {
+        return Vec::new();
+    }
+    let ranked = state.evidence.iter().find_map(|evidence| match &evidence.data {
+        Finding::RankedService(ranked) if ranked.service == name => Some(ranked),
+        _ => None,
+    });
+    let exprs = ranked.into_iter().flat_map(|ranked| &ranked.anomalous).take(MAX_RANKED_SERIES);
+    exprs.filter_map(|expr| calls::metric(state, expr)).collect()
 }
 
 /// Why a step is asked: the line of a runbook that speaks of it, else the kind of the alert.

@@ -93,7 +93,8 @@ fn says_what_to_check(hit: &Hit) -> bool {
 /// A line of text, not a heading, a fence, or a field such as `Alerts: ...` that is written for machines.
 fn is_prose(line: &str) -> bool {
     let line = line.trim();
-    let is_field = ["alerts:", "category:", "相关告警", "类别"].iter().any(|name| line.to_lowercase().starts_with(name));
+    let is_field =
+        ["alerts:", "category:", "相关告警", "类别"].iter().any(|name| line.to_lowercase().starts_with(name));
     !line.is_empty() && !line.starts_with(['#', '`', '~', '|']) && !is_field
 }
 

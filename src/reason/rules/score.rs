@@ -10,7 +10,7 @@ use super::matching::{Match, contradictions, matches};
 use super::observe::{BLUR, View};
 use super::topology::{Relation, relation};
 use crate::domain::{Category, Finding};
-use crate::reason::signature::{self, Absence, Against, Signature};
+use crate::reason::signature::{self, Absence, Against, Place, Signature};
 
 /// Several wordings of one message are one piece of evidence: after the first, each in a group counts this much less.
 const DIMINISHING: [f64; 4] = [1.0, 0.35, 0.15, 0.05];
@@ -194,6 +194,12 @@ fn explain(view: &View<'_>, candidates: &mut [Candidate]) {
         let probability = 1.0 / (1.0 + (-before[cause]).exp());
         candidates[effect].score = (before[effect] - EXPLAINED_PENALTY * probability).min(before[cause] - 0.5);
     }
+    for (effect, cause) in causes.iter().enumerate().filter_map(|(effect, cause)| Some((effect, (*cause)?))) {
+        // What shows the same cause at another place shows it here.
+        if candidates[effect].category() == candidates[cause].category() {
+            candidates[cause].score = candidates[cause].score.max(before[effect]);
+        }
+    }
     for (cause, candidate) in candidates.iter_mut().enumerate().filter(|(_, one)| one.explained_by.is_none()) {
         let effects = causes.iter().zip(&before).filter(|(by, score)| **by == Some(cause) && **score > -1.0).count();
         candidate.score += EXPLAINS_BONUS * effects.min(2) as f64;
@@ -263,11 +269,17 @@ fn is_cause_of(view: &View<'_>, cause: &Candidate, effect: &Candidate) -> bool {
     }
     let (Some(at), Some(seen)) = (cause.service.as_deref(), effect.service.as_deref()) else { return false };
     let is_below = view.depends(seen, at);
-    if cause.category() == effect.category() {
-        return is_below && cause.score > effect.score - 3.0;
-    }
-    // A host or a shared piece of infrastructure is in no topology: it may be below anything.
-    let is_outside = !super::topology::names(&view.state.topology).contains(at);
     let is_above = view.depends(at, seen);
+    // A host or a shared piece of infrastructure is in no topology: it may be below anything.
+    let is_outside = |name: &str| !super::topology::names(&view.state.topology).contains(name);
+    if cause.category() == effect.category() {
+        return match cause.signature.lies {
+            Place::Callee => is_below || (at != seen && view.is_bad_node(at)),
+            // Of a chain of callers only the one next to the server that refuses.
+            Place::Caller => is_above && !view.below.contains_key(seen),
+            Place::Host => is_below || (is_outside(at) && !is_outside(seen)),
+        };
+    }
+    let is_outside = is_outside(at);
     cause.signature.explains.contains(&effect.category()) && (at == seen || is_below || is_outside || is_above)
 }

@@ -69,7 +69,13 @@ const DATABASES: &[&str] = &[
     "cassandra",
     "db",
     "database",
-    "elasticsearch",
+    "elastic",
+    "es",
+    "influx",
+    "tsdb",
+    "timeseries",
+    "solr",
+    "hbase",
     "opensearch",
     "cockroach",
 ];
@@ -80,12 +86,12 @@ const CACHES: &[&str] = &["redis", "valkey", "memcached", "memcache", "cache", "
 pub(super) fn holder(topology: &Topology, logger: &str, text: &str, holder: Holder) -> String {
     let kind: Option<&[&str]> = match holder {
         Holder::Here => return logger.to_string(),
-        Holder::Callee => None,
+        Holder::Callee | Holder::Named => None,
         Holder::Database => Some(DATABASES),
         Holder::Cache => Some(CACHES),
     };
     let is_kind =
-        |name: &str| kind.is_none_or(|kind| kind.iter().any(|word| parts(name).any(|part| part.starts_with(word))));
+        |name: &str| kind.is_none_or(|kind| kind.iter().any(|word| parts(name).any(|part| is_of(part, word))));
     if kind.is_some() && is_kind(logger) {
         return logger.to_string();
     }
@@ -99,11 +105,19 @@ pub(super) fn holder(topology: &Topology, logger: &str, text: &str, holder: Hold
     {
         return named.to_string();
     }
+    if holder == Holder::Named {
+        return logger.to_string();
+    }
     let mut of_kind = callees().filter(|name| is_kind(name));
     match (of_kind.next(), of_kind.next()) {
         (Some(only), None) => only.clone(),
         _ => logger.to_string(),
     }
+}
+
+/// A short word has to be the whole part: `es` is not in `escrow`.
+fn is_of(part: &str, word: &str) -> bool {
+    if word.len() <= 2 { part == word } else { part.starts_with(word) }
 }
 
 fn parts(name: &str) -> impl Iterator<Item = &str> {

@@ -22,7 +22,7 @@ pub enum Unit {
 
 /// The unit of the values of a PromQL expression, as far as names tell.
 pub fn unit_of(expr: &str) -> Unit {
-    let text = expr.to_ascii_lowercase();
+    let text = without_selectors(&expr.to_ascii_lowercase());
     let has = |word: &str| text.contains(word);
     let is_rate = has("rate(") || has("increase(");
     let is_quotient = text.contains('/');
@@ -41,7 +41,8 @@ pub fn unit_of(expr: &str) -> Unit {
     if has("seconds") || has("duration") || has("latency") {
         // The rate of a counter of seconds is a number of cores or a share of time, no duration.
         let averaged = has("histogram_quantile") || (is_quotient && has("_count"));
-        return if is_rate && !averaged { Unit::Plain } else { Unit::Seconds };
+        let is_count = has("_count") && !is_quotient;
+        return if is_count || (is_rate && !averaged) { Unit::Plain } else { Unit::Seconds };
     }
     if has("bytes") {
         return match (is_quotient, is_rate) {
@@ -51,6 +52,20 @@ pub fn unit_of(expr: &str) -> Unit {
         };
     }
     if is_quotient && is_rate { Unit::Ratio } else { Unit::Plain }
+}
+
+/// An expression without what stands in braces: label values hold slashes and words that mean nothing here.
+fn without_selectors(expr: &str) -> String {
+    let mut depth = 0_usize;
+    let keep = |c: &char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    };
+    expr.chars().filter(keep).collect()
 }
 
 /// A value with its unit, to about three digits.
@@ -188,6 +203,8 @@ mod tests {
     fn the_unit_is_read_from_names() {
         for (expr, want) in [
             ("rate(http_requests_total[5m])", Unit::Plain),
+            ("rate(http_requests_total{handler=\"/v1\"}[75s])", Unit::Plain),
+            ("rate(http_request_duration_seconds_count{le=\"1\"}[75s])", Unit::Plain),
             ("sum(rate(a_total{code=~\"5..\"}[5m])) / sum(rate(a_total[5m]))", Unit::Ratio),
             ("sum(rate(a_total[1m])) / sum(rate(a_total[1m])) * 100", Unit::Percent),
             ("histogram_quantile(0.99, rate(http_request_duration_seconds_bucket[5m]))", Unit::Seconds),
