@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::calls;
-use super::topology::below;
+use super::topology::{below, namesake};
 use crate::domain::text::head;
 use crate::domain::{
     ChangeKind, Evidence, Finding, KubeEvent, Level, LogPattern, PodStatus, SeriesShape, SeriesSummary, State,
@@ -87,7 +87,7 @@ impl View<'_> {
         if lies == Place::Host || self.is_bad_node(host) {
             return None;
         }
-        let services = self.hosted.get(host)?;
+        let Some(services) = self.hosted.get(host) else { return namesake(&self.state.topology, host) };
         let own = self.state.facts.service.as_ref().filter(|own| services.contains(*own));
         own.or_else(|| services.first().filter(|_| services.len() == 1)).cloned()
     }
@@ -109,8 +109,9 @@ fn hosted(state: &State) -> BTreeMap<String, BTreeSet<String>> {
     for evidence in &state.evidence {
         match &evidence.data {
             Finding::Pod(pod) => {
-                if let (Some(node), Some(owner)) = (&pod.node, &pod.owner) {
-                    add(node, owner);
+                let owner = pod.owner.clone().or_else(|| owner_of_pod(&pod.name));
+                if let (Some(node), Some(owner)) = (&pod.node, owner) {
+                    add(node, &owner);
                 }
             }
             Finding::Pattern(pattern) => {

@@ -124,6 +124,29 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
     name.split(['-', '_', '.'])
 }
 
+/// The only service after which a host is named: `vm-kafka-2` runs `kafka`, `vm-sess-1` runs `session-files`.
+pub(super) fn namesake(topology: &Topology, host: &str) -> Option<String> {
+    let known = names(topology);
+    if known.contains(host) {
+        return None;
+    }
+    let says_something = |part: &&str| {
+        part.len() >= 2 && !part.starts_with(|c: char| c.is_ascii_digit()) && !GENERIC_PARTS.contains(part)
+    };
+    let is_named_after = |service: &str| {
+        parts(host).filter(says_something).any(|part| parts(service).any(|other| other.starts_with(part)))
+    };
+    let mut services = known.into_iter().filter(|service| is_named_after(service));
+    match (services.next(), services.next()) {
+        (Some(only), None) => Some(only.to_string()),
+        _ => None,
+    }
+}
+
+/// Parts of host names that say nothing about what runs there.
+const GENERIC_PARTS: &[&str] =
+    &["vm", "host", "node", "server", "srv", "ip", "prod", "test", "worker", "master", "local"];
+
 /// Whether a lower-case text holds the name as a word of its own: `pay` is not in `payment`.
 fn speaks_of(text: &str, name: &str) -> bool {
     let name = name.to_lowercase();
@@ -153,6 +176,15 @@ mod tests {
         assert_eq!(found("connection refused", Holder::Cache), "redis");
         assert_eq!(holder(&topology(), "pay", "timeout", Holder::Callee), "bank");
         assert_eq!(holder(&topology(), "postgres", "shutting down", Holder::Database), "postgres");
+    }
+
+    #[test]
+    fn a_host_is_named_after_one_service_or_none() {
+        let found = |host: &str| namesake(&topology(), host);
+        assert_eq!(found("vm-post-2").as_deref(), Some("postgres"));
+        assert_eq!(found("vm-p-2"), None);
+        assert_eq!(found("node-3"), None);
+        assert_eq!(found("pay"), None);
     }
 
     #[test]
