@@ -274,6 +274,7 @@ fn is_cause_of(view: &View<'_>, cause: &Candidate, effect: &Candidate) -> bool {
     let is_outside = |name: &str| !super::topology::names(&view.state.topology).contains(name);
     if cause.category() == effect.category() {
         return match cause.signature.lies {
+            Place::Callee if is_outside(seen) && !view.is_bad_node(seen) => !is_outside(at),
             Place::Callee => is_below || (at != seen && view.is_bad_node(at)),
             // Of a chain of callers only the one next to the server that refuses.
             Place::Caller => is_above && !view.below.contains_key(seen),
