@@ -83,7 +83,8 @@ fn ending(stop: Option<Stop>, tools_failing: bool, lang: Lang) -> (RunStatus, Op
 /// Tools that were closed, or never gave an answer however often they were asked.
 fn failing_tools(state: &State) -> Vec<String> {
     let mut answered: BTreeMap<&str, bool> = BTreeMap::new();
-    for invocation in &state.invocations {
+    // Runbooks are no evidence: a diagnosis does without them.
+    for invocation in state.invocations.iter().filter(|made| made.call.tool != crate::tool::knowledge::NAME) {
         let gave = match &invocation.outcome {
             Outcome::Output(_) => true,
             // The caller's mistake, or the user's wish, says nothing about the tool.

@@ -118,6 +118,10 @@ fn decode(bytes: &[u8]) -> String {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_string(),
+        // Short Chinese texts are guessed wrong; what is valid GB18030 to the last byte is taken as such.
+        Err(_) if !encoding_rs::GB18030.decode_without_bom_handling(bytes).1 => {
+            encoding_rs::GB18030.decode_without_bom_handling(bytes).0.into_owned()
+        }
         Err(_) => {
             let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
             detector.feed(bytes, true);

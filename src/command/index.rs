@@ -1,5 +1,6 @@
 //! `oncall index`: splits, embeds and stores documents.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -234,6 +235,8 @@ struct Progress {
     bar: ProgressBar,
     lang: Lang,
     documents: usize,
+    /// Off a terminal a line tells that work begins which may take minutes.
+    announces: bool,
 }
 
 impl Progress {
@@ -245,7 +248,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {pos}  {wide_msg}") {
             bar.set_style(style);
         }
-        Self { bar, lang: context.lang.unwrap_or_default(), documents: 0 }
+        let announces = !shown && context.verbosity > Verbosity::Quiet;
+        Self { bar, lang: context.lang.unwrap_or_default(), documents: 0, announces }
     }
 
     fn on_event(&mut self, event: &IndexEvent) {
@@ -255,8 +259,15 @@ impl Progress {
                 self.bar.set_message(self.lang.pick(waiting, "另一个进程正在建立索引，等待中"));
                 self.bar.tick();
             }
-            IndexEvent::Found { documents, .. } => {
+            IndexEvent::Found { documents, changed } => {
                 self.documents = *documents;
+                if self.announces && *changed > 0 {
+                    let text = self.lang.pick(
+                        format!("indexing {changed} of {documents} documents"),
+                        format!("正在索引 {documents} 篇文档中的 {changed} 篇"),
+                    );
+                    let _ = writeln!(std::io::stderr(), "{text}");
+                }
                 self.bar.set_prefix(self.lang.pick("passages", "片段"));
             }
             IndexEvent::Embedded { source, chunks } => {

@@ -24,7 +24,7 @@ const EMBED_AT_ONCE: usize = 64;
 /// How often the terms of the title count.
 const TITLE_WEIGHT: usize = 3;
 /// Passages after which a batch is committed. Each commit costs a file; what was not committed is lost in a crash.
-const COMMIT_AFTER: usize = 512;
+const COMMIT_AFTER: usize = 128;
 
 /// What to do about documents that are stored already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -302,7 +302,8 @@ fn limits(container: &RawContainer) -> Option<String> {
 
 pub fn node(raw: &RawObject) -> NodeStatus {
     let all = status(raw).and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let ready = all.iter().any(|c| c.kind.as_deref() == Some("Ready") && c.status.as_deref() == Some("True"));
+    // A node that does not say is not called unready: a truncated document must not look like an outage.
+    let ready = !all.iter().any(|c| c.kind.as_deref() == Some("Ready") && c.status.as_deref() != Some("True"));
     NodeStatus {
         name: object_name(raw),
         ready,

@@ -109,6 +109,10 @@ impl Inventory {
             ("Pod", Change::Present) => drop(self.pods.insert(key, entry(raw, convert::pod(raw)))),
             ("Pod", Change::Gone) => drop(self.pods.remove(&key)),
             ("Event", Change::Present) => self.add_event(key, raw),
+            // An object without a name is a torn one.
+            ("Node", Change::Present) if key.1.is_empty() => {
+                self.note(format!("{place}: a node without a name was left out"))
+            }
             ("Node", Change::Present) => drop(self.nodes.insert(key.1, convert::node(raw))),
             ("Node", Change::Gone) => drop(self.nodes.remove(&key.1)),
             ("ReplicaSet", Change::Present) => self.add_replica_set(key, raw),
