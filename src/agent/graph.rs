@@ -1,7 +1,7 @@
 //! The scheduler: starts a node when all its predecessors have ended, merges what nodes return in one place, and
 //! jumps to `synthesize` when a bound is hit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::domain::{Diagnosis, RunStatus, State, Timing};
 use crate::event::EventKind;
 use crate::reason::Conclusion;
 
-/// A box of the graph.
+/// A box of the graph, in the order of the data flow, which is the order in which outputs are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Node {
     ParallelQuery,
@@ -112,7 +112,7 @@ async fn work(task: &Task, crew: &Crew, state: &mut State, timings: &mut Vec<Tim
     let deadline = Instant::now() + crew.bounds.max_time;
     // Cancelled with the user's token, and alone when the time is up: calls in flight end, `synthesize` still runs.
     let cancel = crew.cancel.child_token();
-    let mut running: FuturesUnordered<BoxFuture<'static, (Node, NodeOutput, u64)>> = FuturesUnordered::new();
+    let mut running = Running::default();
     let mut ended = BTreeSet::new();
     let mut bounds = Counters { seen: BTreeSet::new(), nodes: 0, rounds: 0 };
     let mut ready = vec![Node::ParallelQuery, Node::RetrieveKnowledge];
@@ -123,9 +123,9 @@ async fn work(task: &Task, crew: &Crew, state: &mut State, timings: &mut Vec<Tim
                 drain(task, crew, state, &mut running).await;
                 return Some(stop);
             }
-            running.push(start(node, Arc::new(state.clone()), crew.clone(), task.clone(), cancel.clone()));
+            running.start(node, state, task, crew, &cancel);
         }
-        let (node, output, milliseconds) = tokio::select! {
+        let turns = tokio::select! {
             biased;
             () = crew.cancel.cancelled() => {
                 drain(task, crew, state, &mut running).await;
@@ -136,16 +136,57 @@ async fn work(task: &Task, crew: &Crew, state: &mut State, timings: &mut Vec<Tim
                 drain(task, crew, state, &mut running).await;
                 return Some(Stop::Time);
             }
-            ended = running.next() => ended?,
+            turns = running.next() => turns?,
         };
-        timings.push(Timing { node: node.name().into(), milliseconds });
-        absorb(task, crew, state, output.updates);
-        ended.insert(node);
-        match output.next {
-            Next::Finish => return None,
-            Next::Again => ready.push(Node::Execute),
-            Next::Edges => ready.extend(successors(node, &ended)),
+        for (node, NodeOutput { updates, next }, milliseconds) in turns {
+            timings.push(Timing { node: node.name().into(), milliseconds });
+            absorb(task, crew, state, updates);
+            ended.insert(node);
+            match next {
+                Next::Finish => return None,
+                Next::Again => ready.push(Node::Execute),
+                Next::Edges => ready.extend(successors(node, &ended)),
+            }
         }
+    }
+}
+
+/// A node that has ended, what it gave, and how long it took.
+type Ended = (Node, NodeOutput, u64);
+
+/// The nodes under way. What those that run side by side give is handed on in the order of the nodes, not of their
+/// ends: evidence gets the same numbers on every run, however fast a source was this time.
+#[derive(Default)]
+struct Running {
+    futures: FuturesUnordered<BoxFuture<'static, Ended>>,
+    under_way: BTreeSet<Node>,
+    waiting: BTreeMap<Node, Ended>,
+}
+
+impl Running {
+    fn start(&mut self, node: Node, state: &State, task: &Task, crew: &Crew, cancel: &CancellationToken) {
+        self.under_way.insert(node);
+        self.futures.push(start(node, Arc::new(state.clone()), crew.clone(), task.clone(), cancel.clone()));
+    }
+
+    /// Waits until at least one output has its turn; `None` when nothing is under way.
+    async fn next(&mut self) -> Option<Vec<Ended>> {
+        loop {
+            let ended = self.futures.next().await?;
+            self.under_way.remove(&ended.0);
+            self.waiting.insert(ended.0, ended);
+            let first_under_way = self.under_way.first().copied();
+            let later = first_under_way.map(|node| self.waiting.split_off(&node)).unwrap_or_default();
+            let turns = std::mem::replace(&mut self.waiting, later);
+            if !turns.is_empty() {
+                return Some(turns.into_values().collect());
+            }
+        }
+    }
+
+    /// What has ended and waited for an earlier node that never did.
+    fn rest(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.waiting).into_values().collect()
     }
 }
 
@@ -217,16 +258,12 @@ fn start(
 }
 
 /// Lets nodes that were told to stop hand in what they have.
-async fn drain(
-    task: &Task,
-    crew: &Crew,
-    state: &mut State,
-    running: &mut FuturesUnordered<BoxFuture<'static, (Node, NodeOutput, u64)>>,
-) {
+async fn drain(task: &Task, crew: &Crew, state: &mut State, running: &mut Running) {
     let grace = Instant::now() + std::time::Duration::from_secs(1);
-    while let Ok(Some((_, output, _))) = tokio::time::timeout_at(grace, running.next()).await {
-        absorb(task, crew, state, output.updates);
+    while let Ok(Some(turns)) = tokio::time::timeout_at(grace, running.next()).await {
+        turns.into_iter().for_each(|(_, output, _)| absorb(task, crew, state, output.updates));
     }
+    running.rest().into_iter().for_each(|(_, output, _)| absorb(task, crew, state, output.updates));
 }
 
 /// Merges updates and announces the evidence that is new.

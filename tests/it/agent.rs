@@ -22,6 +22,8 @@ enum Behaviour {
     Fails,
     Hangs,
     FindsNothing,
+    /// The same after so many seconds.
+    FindsNothingAfter(u64),
 }
 
 struct Made(ToolSpec, Behaviour);
@@ -43,16 +45,24 @@ impl Tool for Made {
                 cancel.cancelled().await;
                 Outcome::Failure(Failure { kind: FailureKind::Cancelled, source: None, message: "cancelled".into() })
             }
-            Behaviour::FindsNothing => Outcome::Output(Output {
-                source: "made".into(),
-                window: None,
-                findings: vec![Finding::Nothing { what: "anything".into() }],
-                notes: Vec::new(),
-                truncated: false,
-                served: Served::Live,
-            }),
+            Behaviour::FindsNothing => nothing(&self.0.name),
+            Behaviour::FindsNothingAfter(seconds) => {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                nothing(&self.0.name)
+            }
         }
     }
+}
+
+fn nothing(tool: &str) -> Outcome {
+    Outcome::Output(Output {
+        source: "made".into(),
+        window: None,
+        findings: vec![Finding::Nothing { what: format!("anything by {tool}") }],
+        notes: Vec::new(),
+        truncated: false,
+        served: Served::Live,
+    })
 }
 
 fn registry(tools: &[(&str, Behaviour)]) -> Registry {
@@ -181,4 +191,17 @@ async fn the_first_questions_and_the_runbooks_are_asked_at_the_same_time() {
     assert_eq!(&nodes[2..4], ["+parallel_query", "+retrieve_knowledge"]);
     assert_eq!(nodes[6], "+plan");
     assert_eq!(&nodes[nodes.len() - 4..], ["+synthesize", "-synthesize", "+respond", "-respond"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn evidence_has_the_same_numbers_whichever_source_is_faster() {
+    let numbered = async |runbooks: u64, others: u64| -> Vec<(String, String)> {
+        let mut tools = EVIDENCE_TOOLS.map(|name| (name, Behaviour::FindsNothingAfter(others))).to_vec();
+        tools.push(("retrieve_knowledge", Behaviour::FindsNothingAfter(runbooks)));
+        let (diagnosis, _) = run(registry(&tools), ENGLISH, BOUNDS, CancellationToken::new()).await;
+        diagnosis.evidence.into_iter().map(|evidence| (evidence.id, evidence.summary)).collect()
+    };
+    let slow_runbooks = numbered(5, 1).await;
+    assert!(slow_runbooks.iter().any(|(_, summary)| summary.contains("retrieve_knowledge")), "{slow_runbooks:?}");
+    assert_eq!(numbered(1, 5).await, slow_runbooks);
 }
