@@ -6,6 +6,8 @@
 pub mod domain;
 /// What happened, for front ends and stores.
 pub mod event;
+/// How remote services are spoken to.
+pub mod http;
 /// One checked configuration.
 pub mod config;
 /// Payload → alert.

@@ -10,6 +10,7 @@ use super::{Context, Exit, Unreachable, bad_input};
 use crate::alert;
 use crate::domain::text::clean_line;
 use crate::domain::{Alert, AlertBatch, Lang};
+use crate::http::{self, HttpSettings};
 
 /// A payload larger than this is no alert.
 const MAX_PAYLOAD_BYTES: u64 = 16 << 20;
@@ -84,9 +85,9 @@ fn read_local(place: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 async fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {
-    let unreachable = |error: reqwest::Error| Unreachable(format!("cannot fetch {url}: {}", with_causes(&error)));
-    let client = reqwest::Client::builder().timeout(FETCH_DEADLINE).build().map_err(unreachable)?;
-    let mut response = client.get(url).send().await.map_err(unreachable)?;
+    let unreachable = |error: reqwest::Error| Unreachable(format!("cannot fetch {url}: {}", http::with_causes(&error)));
+    let client = http::client(url, &HttpSettings::default()).map_err(bad_input)?;
+    let mut response = client.get(url).timeout(FETCH_DEADLINE).send().await.map_err(unreachable)?;
     if !response.status().is_success() {
         return Err(Unreachable(format!("cannot fetch {url}: the server answered {}", response.status())).into());
     }
@@ -98,17 +99,6 @@ async fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {
         }
     }
     Ok(bytes)
-}
-
-/// reqwest's own message leaves the reason (refused, time-out, certificate) to the causes.
-fn with_causes(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 /// UTF-8, UTF-16 with a byte-order mark, or what the bytes most look like (GB18030, say).

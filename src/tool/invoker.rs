@@ -20,9 +20,9 @@ use super::registry::Registry;
 use crate::domain::text::head;
 use crate::domain::{Call, Failure, FailureKind, Outcome, Output, Served};
 use crate::event::{CallResult, EventKind, EventSink};
+use crate::http::jittered;
 
-/// The pause before the second attempt; it doubles from there, and up to as much again is added at random, so that
-/// callers who failed together do not come back together.
+/// The pause before the second attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Characters of the findings that an event carries.
 const PREVIEW_CHARS: usize = 500;
@@ -129,7 +129,7 @@ impl Invoker {
                 return (outcome, attempts);
             };
             let may_retry = tool.spec().read_only && failure.kind.is_transient() && attempts < self.settings.attempts;
-            let next = Instant::now() + pause(attempts);
+            let next = Instant::now() + jittered(FIRST_PAUSE, attempts);
             if !may_retry || next >= deadline {
                 return (outcome, attempts);
             }
@@ -217,15 +217,6 @@ impl Invoker {
         // Nothing panics while it is held; were it so, the maps would still be whole.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The pause after an attempt (from 1), with its random part.
-fn pause(attempt: u32) -> Duration {
-    let base = FIRST_PAUSE.saturating_mul(1 << attempt.saturating_sub(1).min(10));
-    // The standard hasher is keyed at random; that is random enough to spread retries.
-    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), attempt);
-    let extra = base.as_millis() as u64;
-    base + Duration::from_millis(random % extra.max(1))
 }
 
 /// Arguments with sorted keys and without nulls, so that equal calls have equal texts.

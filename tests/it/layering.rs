@@ -5,22 +5,24 @@ use std::path::{Path, PathBuf};
 
 /// What each module may use, besides itself.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
-    let base = ["domain", "event"];
-    let evidence = ["alert", "analysis", "knowledge", "source"];
+    let base = ["domain", "event", "http"];
+    let evidence = ["alert", "analysis", "knowledge", "llm", "source"];
     let with = |more: &[&'static [&'static str]]| -> Vec<&'static str> {
         base.iter().chain(more.iter().copied().flatten()).copied().collect()
     };
     BTreeMap::from([
         ("domain", vec![]),
         ("event", vec!["domain"]),
-        ("config", vec!["domain"]),
+        ("http", vec!["domain"]),
+        ("config", vec!["domain", "http"]),
         ("alert", with(&[])),
         ("analysis", with(&[])),
         ("knowledge", with(&[])),
+        ("llm", with(&[])),
         ("source", with(&[])),
         ("tool", with(&[&["alert", "analysis", "knowledge", "source"]])),
-        ("reason", with(&[&["alert", "analysis", "knowledge", "source", "tool"]])),
-        ("agent", with(&[&["alert", "analysis", "knowledge", "source", "tool", "reason"]])),
+        ("reason", with(&[&["alert", "analysis", "knowledge", "llm", "source", "tool"]])),
+        ("agent", with(&[&["alert", "analysis", "knowledge", "llm", "source", "tool", "reason"]])),
         ("ui", with(&[&["reason"]])),
         ("command", {
             let mut all = with(&[&["config", "tool", "reason", "agent", "ui", "cli"]]);
