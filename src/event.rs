@@ -76,7 +76,12 @@ pub enum EventKind {
     EvidenceFound {
         evidence: Box<Evidence>,
     },
+    /// A model was called and answered.
     ModelUsed {
+        /// The node that asked.
+        node: String,
+        model: String,
+        milliseconds: u64,
         usage: Usage,
     },
     /// A piece of the answer as it is written.

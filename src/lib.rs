@@ -16,6 +16,8 @@ pub mod alert;
 pub mod source;
 /// Pure algorithms over evidence.
 pub mod analysis;
+/// Language models.
+pub mod llm;
 /// Runbooks: split → embed → store → retrieve.
 pub mod knowledge;
 /// Questions that can be asked.

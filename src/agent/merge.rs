@@ -45,7 +45,7 @@ pub(super) fn merge(state: &mut State, update: Update, zone: &TimeZone) -> Vec<E
             state.plan.steps.extend(pending);
             state.plan.revisions.push(reason);
         }
-        Update::Used(usage) => add_usage(&mut state.usage, usage),
+        Update::Used(usage) => state.usage.add(usage),
     }
     state.evidence[known..].to_vec()
 }
@@ -103,13 +103,4 @@ fn number(state: &mut State, call: &Call, output: &Output, finding: &Finding, zo
         },
     });
     id
-}
-
-fn add_usage(total: &mut Usage, more: Usage) {
-    total.input_tokens += more.input_tokens;
-    total.output_tokens += more.output_tokens;
-    total.calls += more.calls;
-    if let Some(cost) = more.cost {
-        total.cost = Some(total.cost.unwrap_or(0.0) + cost);
-    }
 }

@@ -101,11 +101,31 @@ pub struct SourceReport {
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Of the input, read from the server's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
     /// Calls of the model.
     pub calls: u64,
     /// In the currency of the configured prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+}
+
+impl Usage {
+    /// Adds what more was used.
+    pub fn add(&mut self, more: Usage) {
+        self.input_tokens += more.input_tokens;
+        self.output_tokens += more.output_tokens;
+        self.cached_tokens += more.cached_tokens;
+        self.calls += more.calls;
+        if let Some(cost) = more.cost {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How long one node of the graph took.
