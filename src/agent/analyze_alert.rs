@@ -1,28 +1,29 @@
 //! Node `analyze_alert`: what the alerts say becomes facts, and the state begins.
 
 use super::{Crew, Task};
-use crate::domain::{Plan, State, Usage};
+use crate::domain::State;
 use crate::event::EventKind;
-use crate::reason::facts;
+use crate::reason::{Reasoned, facts};
 
-pub(super) fn run(task: &Task, crew: &Crew) -> State {
+pub(super) async fn run(task: &Task, crew: &Crew) -> State {
     let mut facts = facts::analyze(&task.alerts, task.now);
     if let Some(lang) = task.lang {
         facts.lang = lang;
     }
     crew.events
         .emit(EventKind::RunStarted { session_id: task.session_id.clone(), alert: Box::new(task.alerts[0].clone()) });
-    crew.events.emit(EventKind::FactsFound { facts: Box::new(facts.clone()) });
-    State {
-        alerts: task.alerts.clone(),
-        facts,
+    let mut state = State {
         topology: task.topology.clone(),
         tools: crew.invoker.registry().specs(),
-        invocations: Vec::new(),
-        evidence: Vec::new(),
-        plan: Plan::default(),
-        hits: Vec::new(),
-        closed_tools: Vec::new(),
-        usage: Usage::default(),
-    }
+        ..State::begin(task.alerts.clone(), facts)
+    };
+    let Reasoned { value: named, usage } = crew.reasoner.analyze(&state).await;
+    let facts = &mut state.facts;
+    facts.service = facts.service.take().or(named.service);
+    facts.namespace = facts.namespace.take().or(named.namespace);
+    facts.pod = facts.pod.take().or(named.pod);
+    facts.metric = facts.metric.take().or(named.metric);
+    state.usage.add(usage);
+    crew.events.emit(EventKind::FactsFound { facts: Box::new(state.facts.clone()) });
+    state
 }

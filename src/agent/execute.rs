@@ -62,7 +62,7 @@ async fn react(
                 calls
             }
         };
-        let outcomes = crew.invoker.invoke_all(&calls, Some(step.id), cancel).await;
+        let outcomes = answer(&local, &calls, step, crew, cancel).await;
         for (call, outcome) in calls.into_iter().zip(outcomes) {
             made.push((call.clone(), outcome.clone()));
             let known = local.evidence.len();
@@ -73,4 +73,20 @@ async fn react(
         }
     }
     (Update::Worked { step: step.id, calls: made, conclusion }, usages)
+}
+
+/// Makes the calls, all at once; one that was answered before is answered from memory, and its reader is told.
+async fn answer(state: &State, calls: &[Call], step: &Step, crew: &Crew, cancel: &CancellationToken) -> Vec<Outcome> {
+    let known = |call: &Call| {
+        let same = state.invocations.iter().find(|made| &made.call == call)?;
+        let Outcome::Output(output) = &same.outcome else { return None };
+        let mut output = output.clone();
+        output.notes.push("this very call was made before: the same answer from memory".into());
+        Some(Outcome::Output(output))
+    };
+    let remembered: Vec<Option<Outcome>> = calls.iter().map(known).collect();
+    let new: Vec<Call> =
+        calls.iter().zip(&remembered).filter(|(_, known)| known.is_none()).map(|(call, _)| call.clone()).collect();
+    let mut made = crew.invoker.invoke_all(&new, Some(step.id), cancel).await.into_iter();
+    remembered.into_iter().filter_map(|known| known.or_else(|| made.next())).collect()
 }

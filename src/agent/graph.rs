@@ -17,7 +17,7 @@ use super::{
 };
 use crate::domain::{Diagnosis, RunStatus, State, Timing};
 use crate::event::EventKind;
-use crate::reason::Conclusion;
+use crate::reason::{Conclusion, Pace};
 
 /// A box of the graph, in the order of the data flow, which is the order in which outputs are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,10 +88,15 @@ pub(super) enum Stop {
 /// Runs the graph on one task. Never fails: what goes wrong is in the diagnosis.
 pub async fn run(task: Task, crew: Crew) -> Diagnosis {
     let mut timings = Vec::new();
-    let mut state = timed(&crew, "analyze_alert", &mut timings, async { analyze_alert::run(&task, &crew) }).await;
+    let mut state = timed(&crew, "analyze_alert", &mut timings, analyze_alert::run(&task, &crew)).await;
     let stop = work(&task, &crew, &mut state, &mut timings).await;
 
-    let conclusion = timed(&crew, "synthesize", &mut timings, synthesize::run(&state, &crew)).await;
+    let pace = match stop {
+        Some(Stop::Cancelled | Stop::Time) => Pace::Hurried,
+        _ => Pace::Thorough,
+    };
+    let conclusion = timed(&crew, "synthesize", &mut timings, synthesize::run(&state, &crew, pace)).await;
+    state.usage.add(conclusion.usage);
     if let Conclusion { root_cause: Some(cause), .. } = &conclusion.value {
         tracing::debug!(category = cause.category.id(), confidence = cause.confidence, "concluded");
     }

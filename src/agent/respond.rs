@@ -27,6 +27,7 @@ pub(super) fn run(
     let tools_failing = !failing.is_empty() && root_cause.is_none();
     let (status, status_reason) = ending(stop, tools_failing, lang);
     unchecked.extend(failing_tools_note(&failing, lang));
+    unchecked.extend(crew.reasoner.notes(&state));
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
         session_id: task.session_id.clone(),

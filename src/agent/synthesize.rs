@@ -3,10 +3,10 @@
 use super::Crew;
 use crate::domain::{State, Usage};
 use crate::event::EventKind;
-use crate::reason::{Conclusion, Reasoned};
+use crate::reason::{Conclusion, Pace, Reasoned};
 
-pub(super) async fn run(state: &State, crew: &Crew) -> Reasoned<Conclusion> {
-    match crew.reasoner.synthesize(state).await {
+pub(super) async fn run(state: &State, crew: &Crew, pace: Pace) -> Reasoned<Conclusion> {
+    match crew.reasoner.synthesize(state, pace).await {
         Ok(conclusion) => conclusion,
         Err(error) => {
             crew.events.emit(EventKind::Warning { message: error.to_string() });

@@ -38,6 +38,22 @@ pub struct State {
 }
 
 impl State {
+    /// The state before anything was asked.
+    pub fn begin(alerts: Vec<Alert>, facts: Facts) -> Self {
+        Self {
+            alerts,
+            facts,
+            topology: Topology::default(),
+            tools: Vec::new(),
+            invocations: Vec::new(),
+            evidence: Vec::new(),
+            plan: Plan::default(),
+            hits: Vec::new(),
+            closed_tools: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+
     /// The alert under diagnosis.
     pub fn alert(&self) -> &Alert {
         &self.alerts[0]

@@ -1,6 +1,7 @@
 //! Who plans and concludes: the [`Reasoner`] seam, the embedded `rules` reasoner, and the model-driven one.
 
 pub mod facts;
+pub mod llm;
 pub mod rules;
 pub mod signature;
 pub mod words;
@@ -44,6 +45,23 @@ pub struct Reasoned<T> {
 #[error("{0}")]
 pub struct ReasonError(pub String);
 
+/// Names that stand in an alert's text and that its fields do not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Names {
+    pub service: Option<String>,
+    pub namespace: Option<String>,
+    pub pod: Option<String>,
+    pub metric: Option<String>,
+}
+
+/// How much time there is for a conclusion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    Thorough,
+    /// The user or a budget ended the run: what is known is put together at once.
+    Hurried,
+}
+
 /// Plans, works steps, replans and concludes. Sees only the state; makes no calls itself.
 #[async_trait]
 pub trait Reasoner: Send + Sync {
@@ -52,6 +70,11 @@ pub trait Reasoner: Send + Sync {
 
     /// The model's name, where there is one.
     fn model(&self) -> Option<&str>;
+
+    /// Names that the facts lack and the alert's text holds; nothing, for a reasoner that reads fields only.
+    async fn analyze(&self, _state: &State) -> Reasoned<Names> {
+        Reasoned { value: Names::default(), usage: Usage::default() }
+    }
 
     /// The first plan, made when the first round of questions is answered and the runbooks are there.
     async fn plan(&self, state: &State) -> Result<Reasoned<Plan>, ReasonError>;
@@ -62,5 +85,10 @@ pub trait Reasoner: Send + Sync {
     /// What to do after a step has ended.
     async fn replan(&self, state: &State) -> Result<Reasoned<Decision>, ReasonError>;
 
-    async fn synthesize(&self, state: &State) -> Result<Reasoned<Conclusion>, ReasonError>;
+    async fn synthesize(&self, state: &State, pace: Pace) -> Result<Reasoned<Conclusion>, ReasonError>;
+
+    /// What the reader should know of how the conclusion came about.
+    fn notes(&self, _state: &State) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -24,7 +24,7 @@ use jiff::tz::TimeZone;
 
 pub use calls::first_calls;
 
-use super::{Conclusion, ReasonError, Reasoned, Reasoner, StepMove};
+use super::{Conclusion, Pace, ReasonError, Reasoned, Reasoner, StepMove};
 use crate::domain::{Decision, Plan, State, Step, Usage};
 
 /// The reasoner; it knows nothing but the zone in which times are told.
@@ -36,6 +36,11 @@ impl Rules {
     pub fn new(zone: TimeZone) -> Self {
         Self { zone }
     }
+}
+
+/// What confidence is multiplied by for the kinds of evidence that could not be looked at.
+pub fn coverage_factor(state: &State) -> f64 {
+    coverage::Coverage::of(state).factor()
 }
 
 /// The rules cost nothing.
@@ -65,7 +70,7 @@ impl Reasoner for Rules {
         Ok(free(planner::replan(state)))
     }
 
-    async fn synthesize(&self, state: &State) -> Result<Reasoned<Conclusion>, ReasonError> {
+    async fn synthesize(&self, state: &State, _pace: Pace) -> Result<Reasoned<Conclusion>, ReasonError> {
         Ok(free(conclude::conclude(state, &self.zone)))
     }
 }
