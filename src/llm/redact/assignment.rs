@@ -30,13 +30,18 @@ pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
 
 /// Reads the value of a key, and tells where it ends.
 fn plain(text: &str, at: usize, separator: Separator, found: &Found, spans: &mut Vec<Span>) -> usize {
+    let rest = &text[at..];
+    if is_list(rest) {
+        return list(text, at, found, spans);
+    }
     // Structures and templates (`${DB_PASSWORD:default}`) hold keys of their own.
-    if text[at..].starts_with(['{', '('])
-        || text[at..].starts_with("${")
-        || is_list(&text[at..])
-        || (separator == Separator::Space && text[at..].starts_with('-'))
-    {
+    let holds_keys = rest.starts_with(['{', '(']) || rest.starts_with("${");
+    if holds_keys || (separator == Separator::Space && rest.starts_with('-')) {
         return at;
+    }
+    if let Some(block) = value::read_block(text, at) {
+        spans.push(Span::new(block.start, block.end, found.key.kind));
+        return block.end;
     }
     let value = if separator == Separator::Tag { value::read_element(text, at) } else { value::read(text, at) };
     let Some(value) = value else { return at };
@@ -52,6 +57,22 @@ fn plain(text: &str, at: usize, separator: Separator, found: &Found, spans: &mut
 /// What was masked before is no list.
 fn is_list(value: &str) -> bool {
     value.starts_with('[') && !value[1..].get(..4).is_some_and(|word| word.eq_ignore_ascii_case("reda"))
+}
+
+/// Values in quotes, between brackets.
+fn list(text: &str, at: usize, found: &Found, spans: &mut Vec<Span>) -> usize {
+    let mut at = at + 1;
+    loop {
+        at = text.len() - text[at..].trim_start_matches([' ', ',', '\n', '\t']).len();
+        let is_quote = text[at..].trim_start_matches('\\').starts_with(['"', '\'']);
+        let Some(value) = value::read(text, at).filter(|value| is_quote && value.is_quoted) else { return at };
+        if value::is_secret(&text[value.start..value.end], &found.key) {
+            spans.push(Span::new(value.start, value.end, found.key.kind));
+        }
+        // Past the quote, and what escapes it.
+        let closed = text[value.end..].trim_start_matches('\\');
+        at = text.len() - closed.strip_prefix(['"', '\'', '`', '”']).unwrap_or(closed).len();
+    }
 }
 
 /// Where the value begins, if the name is followed by a separator.

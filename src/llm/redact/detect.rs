@@ -196,7 +196,8 @@ fn map_under(value: &Value, key: Option<&Key>, leaf: &mut Leaf<'_>) -> Value {
         Value::String(text) => leaf(value, key.filter(|key| value::is_secret(text, key)).map(|key| key.kind)),
         Value::Number(number) => {
             let text = number.to_string();
-            let named = key.filter(|key| value::is_secret(&text, key)).map(|key| key.kind);
+            let named =
+                key.filter(|key| value::is_secret(&text, key) && !value::is_count(&text, key)).map(|key| key.kind);
             leaf(value, named.or_else(|| number::is_card(&text).then_some(Kind::Card)))
         }
         other => other.clone(),

@@ -6,11 +6,11 @@ use regex::Regex;
 
 use super::detect::{Kind, constant};
 
-/// What may stand in a name, whole words first. Case does not count.
+/// What may stand in a name, the longer first. Case does not count.
 static WORD: LazyLock<Regex> = LazyLock::new(|| {
     constant(concat!(
-        r"(?i-u:password|passwd|passphrase|passcode|pass|pwd|pw|secret|token|jwt|api[ _-]?key",
-        r"|(?:access|secret|private|signing|encryption|account|master|auth|shared)[_-]?key|authorization",
+        r"(?i-u:(?:access|secret|private|signing|encryption|account|master|auth|shared)[_-]?key|api[ _-]?key",
+        r"|password|passwd|passphrase|passcode|pass|pwd|pw|secret|token|jwt|authorization",
         r"|(?:set-)?cookies?|signature|sig|jsessionid|phpsessid|connect\.sid)",
         r"|密码|口令|密钥|私钥|令牌|凭证",
     ))
@@ -135,7 +135,7 @@ fn classify(prefix: &str, word: &str, suffix: &str, is_query: bool) -> Option<Ke
 
 /// `PASSWORD_2`, `token_value`; but `password_file`, `tokens` and `secretName` hold no secret.
 fn is_harmless_suffix(suffix: &str) -> bool {
-    const HARMLESS: [&str; 14] = [
+    const HARMLESS: [&str; 15] = [
         "",
         "confirm",
         "confirmation",
@@ -150,6 +150,7 @@ fn is_harmless_suffix(suffix: &str) -> bool {
         "encrypted",
         "base64",
         "b64",
+        "base",
     ];
     let name =
         suffix.trim_start_matches(['_', '-', '.']).trim_end_matches(|c: char| c.is_ascii_digit() || "_-.".contains(c));

@@ -94,6 +94,16 @@ fn positives() -> Vec<(String, &'static str)> {
             "url: ${DB_URL}\npassword: ${DB_PASSWORD:[redacted:password:1]}",
         ),
         ("password := \"hunter2\"".into(), "password := \"[redacted:password:1]\""),
+        (
+            "SECRET_KEY=abc SECRET_KEY_BASE=def".into(),
+            "SECRET_KEY=[redacted:api_key:1] SECRET_KEY_BASE=[redacted:api_key:2]",
+        ),
+        (
+            r#"{"tokens": 3, "token": ["a1b2", "c3d4"], "n": 1}"#.into(),
+            r#"{"tokens": 3, "token": ["[redacted:token:1]", "[redacted:token:2]"], "n": 1}"#,
+        ),
+        ("password: |\n    hunter2\nuser: app".into(), "password: |\n    [redacted:password:1]\nuser: app"),
+        (r#"{"user":"app","pass":"1234"}"#.into(), r#"{"user":"app","pass":"[redacted:password:1]"}"#),
         // Chinese
         ("数据库密码=abc123，请勿外传".into(), "数据库密码=[redacted:password:1]，请勿外传"),
         ("口令：Abc@123 已过期".into(), "口令：[redacted:password:1] 已过期"),

@@ -56,6 +56,20 @@ pub(super) fn read_element(text: &str, at: usize) -> Option<Value> {
     is_closed.then_some(Value { start: at, end: at + len, is_quoted: true })
 }
 
+/// The first line of a YAML block scalar, whose mark (`|`, `>-`) stands at `at`.
+pub(super) fn read_block(text: &str, at: usize) -> Option<Value> {
+    // The mark is short: what is no mark is not searched for the end of its line.
+    let len = text.as_bytes()[at..].iter().take(8).position(|byte| *byte == b'\n')?;
+    let (mark, rest) = (&text[at..at + len], &text[at + len + 1..]);
+    if !matches!(mark.trim_end(), "|" | "|-" | "|+" | ">" | ">-" | ">+") {
+        return None;
+    }
+    let line = rest.split('\n').next().unwrap_or(rest).trim_end();
+    let start = at + mark.len() + 1 + (line.len() - line.trim_start().len());
+    let end = at + mark.len() + 1 + line.len();
+    (end > start).then_some(Value { start, end, is_quoted: true })
+}
+
 /// A value in quotes, which may themselves be escaped as often as JSON was put into JSON.
 fn quoted(text: &str, at: usize) -> Option<Value> {
     let rest = &text[at..];
@@ -142,7 +156,7 @@ pub(super) fn is_secret_in(text: &str, value: Value, separator: Separator, key: 
         return false;
     }
     let is_prose = separator == Separator::Colon && (is_status(found) || goes_on(found, &text[value.end..]));
-    is_secret(found, key) && !is_prose && !is_code(found)
+    is_secret(found, key) && !is_prose && !is_code(found) && !is_count(found, key)
 }
 
 /// A value that stands for another: a variable, a template, a file, what was masked before.
@@ -219,11 +233,12 @@ fn is_word_for_nothing(value: &str) -> bool {
 /// Counts, ports and versions behind names that have those too.
 fn is_too_plain(value: &str, key: &Key) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    match key.strength {
-        Strength::Strong => false,
-        Strength::Weak => is_number && (value.len() < 6 || value.contains('.')),
-        Strength::Assigned => is_number && value.len() < 6,
-    }
+    key.strength == Strength::Weak && is_number && (value.len() < 6 || value.contains('.'))
+}
+
+/// `pass=12`: of tests, not into a system.
+pub(super) fn is_count(value: &str, key: &Key) -> bool {
+    key.strength == Strength::Assigned && value.len() < 6 && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// What a message says about a password or token: `token: expired`.
