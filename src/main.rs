@@ -7,6 +7,7 @@ use clap::Parser;
 use oncall::cli::{Cli, Command};
 use oncall::command::{self, BadInput, Exit, Unreachable, Verbosity};
 use oncall::config::ConfigError;
+use oncall::knowledge::{EmbedError, KnowledgeError};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -66,10 +67,15 @@ fn start_logging(verbosity: Verbosity) {
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
+    let embedding = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(KnowledgeError::Embed(error)) => Some(error),
+        _ => None,
+    });
     let is_users = |cause: &(dyn std::error::Error + 'static)| cause.is::<BadInput>() || cause.is::<ConfigError>();
-    if error.chain().any(is_users) {
+    if error.chain().any(is_users) || matches!(embedding, Some(EmbedError::Settings(_))) {
         2
-    } else if error.chain().any(|cause| cause.is::<Unreachable>()) {
+    } else if error.chain().any(|cause| cause.is::<Unreachable>()) || matches!(embedding, Some(EmbedError::Service(_)))
+    {
         4
     } else {
         1

@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, Exit};
-use crate::config::EmbedderKind;
+use super::{Context, Exit, services};
+use crate::config::{EmbedderConfig, RemoteEmbedderConfig};
 use crate::domain::Lang;
 use crate::domain::text::clean_line;
 use crate::knowledge::{Embedder, TextRole, Use};
@@ -56,6 +56,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> anyhow::Result<Exit> {
     let lang = context.lang.unwrap_or_default();
     let mut checks = vec![config(context, lang), data_dir(&context.config.data_dir, lang)];
     checks.push(embedder(context, lang).await);
+    checks.extend(reranker(context, lang).await);
     checks.push(store(context, lang).await);
     checks.push(model(context, lang));
     checks.extend(sources(context, lang));
@@ -111,16 +112,58 @@ fn data_dir(dir: &Path, lang: Lang) -> Check {
 }
 
 async fn embedder(context: &Context, lang: Lang) -> Check {
-    if context.config.embedder.kind == EmbedderKind::Openai {
-        return Check::failed(
-            "embedder",
-            lang.pick("kind = \"openai\" is not supported by this version", "本版本不支持 kind = \"openai\""),
-            lang.pick(
-                "remove [embedder] from oncall.toml, or pass --offline",
-                "从 oncall.toml 中删除 [embedder]，或使用 --offline",
-            ),
-        );
+    match &context.config.embedder {
+        EmbedderConfig::Embedded => embedded_embedder().await,
+        EmbedderConfig::Remote(remote) => remote_embedder(remote, context, lang).await,
     }
+}
+
+/// Embeds one text, as the service's key, address, model and dimension would all have to be right for.
+async fn remote_embedder(remote: &RemoteEmbedderConfig, context: &Context, lang: Lang) -> Check {
+    let remedy = lang.pick(
+        "mend [embedder] in oncall.toml; until then --offline uses the embedded model",
+        "修正 oncall.toml 中的 [embedder]；在此之前可用 --offline 改用内置模型",
+    );
+    let embedder = match services::remote_embedder(remote, context) {
+        Ok(embedder) => embedder,
+        Err(error) => return Check::failed("embedder", error.to_string(), remedy),
+    };
+    let started = Instant::now();
+    match embedder.embed(TextRole::Query, &["connection pool exhausted".to_string()]).await {
+        Ok(_) => {
+            let (model, url) = (&remote.endpoint.model, &remote.endpoint.base_url);
+            let (dimensions, latency) = (embedder.dimensions(), started.elapsed().as_millis());
+            Check::ok(
+                "embedder",
+                lang.pick(
+                    format!("{model} at {url}, {dimensions} dimensions, {latency} ms for a query"),
+                    format!("{url} 的 {model}，{dimensions} 维，一次查询 {latency} 毫秒"),
+                ),
+            )
+        }
+        Err(error) => Check::failed("embedder", error.to_string(), remedy),
+    }
+}
+
+async fn reranker(context: &Context, lang: Lang) -> Option<Check> {
+    let configured = context.config.knowledge.rerank.as_ref()?;
+    let remedy = lang.pick(
+        "mend [knowledge.rerank] in oncall.toml; until then passages stay in their own order",
+        "修正 oncall.toml 中的 [knowledge.rerank]；在此之前段落沿用原有次序",
+    );
+    let reranker = match services::reranker(configured, context) {
+        Ok(reranker) => reranker,
+        Err(error) => return Some(Check::failed("rerank", error.to_string(), remedy)),
+    };
+    let started = Instant::now();
+    let (model, url) = (&configured.endpoint.model, &configured.endpoint.base_url);
+    Some(match reranker.check().await {
+        Ok(()) => Check::ok("rerank", format!("{model}, {url}, {} ms", started.elapsed().as_millis())),
+        Err(error) => Check::failed("rerank", error.to_string(), remedy),
+    })
+}
+
+async fn embedded_embedder() -> Check {
     let started = Instant::now();
     let loaded = tokio::task::spawn_blocking(crate::knowledge::embed::EmbeddedModel::shared).await;
     let model = match loaded {

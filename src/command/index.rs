@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::{BadInput, Context, Exit, Style, Verbosity};
-use crate::config::{EmbedderKind, IndexKind as ConfiguredKind};
+use super::{BadInput, Context, Exit, Style, Verbosity, services};
+use crate::config::{EmbedderConfig, IndexKind as ConfiguredKind};
 use crate::domain::Lang;
 use crate::domain::text::clean_line;
 use crate::knowledge::collect::collect;
@@ -110,12 +110,8 @@ async fn watch(knowledge: &Knowledge, origin: &Origin, mode: IndexMode, context:
     }
 }
 
-/// The knowledge base as configured. The model loads while the store opens.
+/// The knowledge base as configured. The embedded model loads while the store opens.
 pub(super) async fn open(context: &Context, use_as: Use) -> anyhow::Result<Knowledge> {
-    if context.config.embedder.kind != EmbedderKind::Embedded {
-        let message = "embedder.kind: this version embeds with the built-in model only: set it to \"embedded\", or pass --offline";
-        return Err(BadInput(message.to_string()).into());
-    }
     let configured = &context.config.knowledge;
     let settings = KnowledgeSettings {
         paths: configured.paths.clone(),
@@ -135,7 +131,16 @@ pub(super) async fn open(context: &Context, use_as: Use) -> anyhow::Result<Knowl
             lists: configured.index.lists,
         },
     };
-    Ok(Knowledge::open_embedded(settings, use_as).await?)
+    let knowledge = match &context.config.embedder {
+        EmbedderConfig::Embedded => Knowledge::open_embedded(settings, use_as).await?,
+        EmbedderConfig::Remote(remote) => {
+            Knowledge::open_remote(settings, services::remote_embedder(remote, context)?, use_as).await?
+        }
+    };
+    Ok(match &configured.rerank {
+        Some(rerank) => knowledge.with_reranker(services::reranker(rerank, context)?),
+        None => knowledge,
+    })
 }
 
 /// Takes in new and changed documents before an answer is looked for, and says so. What cannot be refreshed is used

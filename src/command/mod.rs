@@ -15,6 +15,7 @@ pub mod index;
 pub mod logs;
 pub mod metrics;
 pub mod search;
+mod services;
 pub mod tools;
 pub mod world;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::file::{self, find_config_file, nearest};
 use super::shape::File;
-use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, Overrides};
+use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, Overrides, services};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,7 @@ agent.tool_failures = 3
 agent.max_time = "5m"
 sessions.url = "sqlite"
 redact.enabled = "remote"
+redact.emails = true
 serve.listen = "127.0.0.1:9900"
 "#;
 
@@ -80,7 +81,7 @@ impl Surroundings {
     }
 }
 
-type Values = BTreeMap<String, (toml::Value, Origin)>;
+pub(super) type Values = BTreeMap<String, (toml::Value, Origin)>;
 
 /// Reads all layers and checks the result.
 ///
@@ -105,17 +106,30 @@ pub fn load(overrides: &Overrides, around: &Surroundings) -> Result<Config, Conf
         values.insert("model".into(), (model.as_str().into(), Origin::Flag("--model")));
     }
     if overrides.offline {
-        values.insert("model".into(), ("none".into(), Origin::Flag("--offline")));
-        values.retain(|key, _| !key.starts_with("embedder."));
-        values.insert("embedder.kind".into(), ("embedded".into(), Origin::Flag("--offline")));
+        take_offline(&mut values);
     }
     let merged = parse_merged(&values)?;
     warnings.extend(unsupported(&merged));
-    let mut config = check(merged, &values, path.as_deref())?;
+    let mut config = check(merged, &values, path.as_deref(), &around.variables)?;
     config.data_dir = data_dir(overrides, around);
     config.warnings = warnings;
     config.values = values;
     Ok(config)
+}
+
+/// No service is asked: the embedded defaults stand in. Vectors of the embedded model have a store of their own beside
+/// the one of the service's, which is there again without the flag.
+fn take_offline(values: &mut Values) {
+    let flag = |value: toml::Value| (value, Origin::Flag("--offline"));
+    let text = |key: &str| values.get(key).and_then(|(value, _)| value.as_str()).map(str::to_owned);
+    let is_remote = text("embedder.kind").is_some_and(|kind| kind != "embedded");
+    if let Some(store) = text("knowledge.store").filter(|_| is_remote) {
+        let beside = format!("{}-embedded", store.trim_end_matches('/'));
+        values.insert("knowledge.store".into(), flag(beside.into()));
+    }
+    values.retain(|key, _| !key.starts_with("embedder.") && !key.starts_with("knowledge.rerank."));
+    values.insert("model".into(), flag("none".into()));
+    values.insert("embedder.kind".into(), flag("embedded".into()));
 }
 
 /// What the file may say already and this version does not do yet.
@@ -212,22 +226,29 @@ fn insert_path(table: &mut toml::Table, path: &str, value: toml::Value) {
     }
 }
 
-fn check(file: File, values: &Values, path: Option<&Path>) -> Result<Config, ConfigError> {
+fn check(
+    file: File,
+    values: &Values,
+    path: Option<&Path>,
+    variables: &BTreeMap<String, String>,
+) -> Result<Config, ConfigError> {
     let base = path.and_then(Path::parent).unwrap_or(Path::new(""));
     let knowledge = file.knowledge.unwrap_or_default();
     let agent = file.agent.unwrap_or_default();
+    let services = services::Checker { base, values, variables };
     let duration = |key: &str, text: Option<String>| checked_duration(key, &text.unwrap_or_default(), values);
     let config = Config {
         model: file.model.unwrap_or_else(|| "none".into()),
         models: file.models,
         roles: file.roles,
-        embedder: file.embedder.unwrap_or_default(),
+        embedder: services.embedder(&file.embedder.unwrap_or_default())?,
         knowledge: KnowledgeConfig {
             paths: knowledge.paths.unwrap_or_default().iter().map(|path| base.join(path)).collect(),
             store: knowledge.store.unwrap_or_default(),
             top_k: positive("knowledge.top_k", knowledge.top_k, values)?,
             chunk: knowledge.chunk.unwrap_or_default(),
             index: knowledge.index.unwrap_or_default(),
+            rerank: knowledge.rerank.map(|rerank| services.rerank(&rerank)).transpose()?,
         },
         agent: AgentConfig {
             max_steps: positive("agent.max_steps", agent.max_steps, values)?,
@@ -239,7 +260,7 @@ fn check(file: File, values: &Values, path: Option<&Path>) -> Result<Config, Con
         sources: file.sources,
         mcp: file.mcp,
         sessions_url: file.sessions.unwrap_or_default().url.unwrap_or_else(|| "sqlite".into()),
-        redact: file.redact.unwrap_or_default().enabled.unwrap_or_default(),
+        redact: services.redact(file.redact.unwrap_or_default())?,
         serve_listen: file.serve.unwrap_or_default().listen.unwrap_or_default(),
         data_dir: PathBuf::new(),
         file: path.map(Path::to_path_buf),
@@ -251,7 +272,7 @@ fn check(file: File, values: &Values, path: Option<&Path>) -> Result<Config, Con
     Ok(config)
 }
 
-fn invalid(key: &str, values: &Values, message: String) -> ConfigError {
+pub(super) fn invalid(key: &str, values: &Values, message: String) -> ConfigError {
     let origin = values.get(key).map_or_else(|| "configuration".to_string(), |(_, origin)| origin.to_string());
     ConfigError::Value { origin, key: key.to_string(), message }
 }
@@ -370,6 +391,7 @@ mod tests {
         std::fs::write(dir.path().join("oncall.toml"), text).unwrap();
         let overrides = Overrides { offline: true, ..Overrides::default() };
         let config = load(&overrides, &around(dir.path(), &[])).unwrap();
-        assert_eq!((config.model.as_str(), config.embedder), ("none", Default::default()));
+        assert_eq!((config.model.as_str(), &config.embedder), ("none", &Default::default()));
+        assert_eq!(config.store_location(), dir.path().join("data/oncall/knowledge-embedded").display().to_string());
     }
 }

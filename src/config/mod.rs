@@ -3,8 +3,10 @@
 //! The file is searched in the working folder, then its parents, then the XDG config folder; the first one found
 //! is the only one read. Nothing else in the program reads configuration files or the environment.
 
+mod endpoint;
 mod file;
 mod layers;
+mod services;
 mod shape;
 mod show;
 mod template;
@@ -13,11 +15,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use endpoint::{EndpointConfig, EndpointFile};
 pub use file::{CONFIG_FILE, find_config_file, nearest};
 pub use layers::{Origin, Surroundings, load};
 pub use shape::{
-    AuthConfig, ChunkConfig, EmbedderConfig, EmbedderKind, IndexConfig, IndexKind, McpConfig, ModelProfile, Price,
-    RedactWhen, SourceConfig, SourceKind, TlsConfig,
+    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, SourceConfig,
+    SourceKind, TlsConfig,
 };
 pub use show::{render, shown};
 pub use template::TEMPLATE;
@@ -37,7 +40,7 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpConfig>,
     /// `sqlite`, or a Postgres URL.
     pub sessions_url: String,
-    pub redact: RedactWhen,
+    pub redact: RedactConfig,
     pub serve_listen: String,
     /// Where the store and all other data live.
     pub data_dir: PathBuf,
@@ -47,6 +50,43 @@ pub struct Config {
     pub values: BTreeMap<String, (toml::Value, Origin)>,
     /// Things that did not stop the program, to be said once.
     pub warnings: Vec<String>,
+}
+
+/// `[embedder]`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum EmbedderConfig {
+    #[default]
+    Embedded,
+    Remote(RemoteEmbedderConfig),
+}
+
+/// An embedding service.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteEmbedderConfig {
+    pub endpoint: EndpointConfig,
+    /// `None`: as the service answers.
+    pub dimensions: Option<usize>,
+    /// Whether the service wants to know `passage` from `query`.
+    pub input_type: bool,
+    /// The cosine under which a passage is no match.
+    pub floor: f64,
+}
+
+/// `[knowledge.rerank]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct RerankConfig {
+    pub endpoint: EndpointConfig,
+    /// Candidates that are ordered anew.
+    pub top_n: usize,
+}
+
+/// `[redact]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct RedactConfig {
+    pub enabled: RedactWhen,
+    pub emails: bool,
+    /// Regular expressions that compile.
+    pub patterns: Vec<String>,
 }
 
 /// `[knowledge]`
@@ -59,6 +99,7 @@ pub struct KnowledgeConfig {
     pub top_k: usize,
     pub chunk: ChunkConfig,
     pub index: IndexConfig,
+    pub rerank: Option<RerankConfig>,
 }
 
 /// `[agent]`

@@ -13,7 +13,7 @@ pub struct File {
     pub models: BTreeMap<String, ModelProfile>,
     #[serde(default)]
     pub roles: BTreeMap<String, String>,
-    pub embedder: Option<EmbedderConfig>,
+    pub embedder: Option<EmbedderFile>,
     pub knowledge: Option<KnowledgeFile>,
     pub agent: Option<AgentFile>,
     #[serde(default)]
@@ -76,9 +76,9 @@ pub enum EmbedderKind {
     Openai,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EmbedderConfig {
+pub struct EmbedderFile {
     #[serde(default)]
     pub kind: EmbedderKind,
     pub base_url: Option<String>,
@@ -87,6 +87,29 @@ pub struct EmbedderConfig {
     pub dimensions: Option<usize>,
     #[serde(default)]
     pub input_type: bool,
+    pub floor: Option<f64>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    pub tls: Option<TlsConfig>,
+    pub proxy: Option<String>,
+    pub connect_timeout: Option<String>,
+    pub read_timeout: Option<String>,
+}
+
+/// A service that orders passages anew.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RerankFile {
+    pub base_url: Option<String>,
+    pub model: Option<String>,
+    pub api_key_env: Option<String>,
+    pub top_n: Option<usize>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    pub tls: Option<TlsConfig>,
+    pub proxy: Option<String>,
+    pub connect_timeout: Option<String>,
+    pub read_timeout: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -97,6 +120,7 @@ pub struct KnowledgeFile {
     pub top_k: Option<usize>,
     pub chunk: Option<ChunkConfig>,
     pub index: Option<IndexConfig>,
+    pub rerank: Option<RerankFile>,
 }
 
 /// Sizes in characters.
@@ -236,6 +260,9 @@ pub enum RedactWhen {
 #[serde(deny_unknown_fields)]
 pub struct RedactFile {
     pub enabled: Option<RedactWhen>,
+    pub emails: Option<bool>,
+    #[serde(default)]
+    pub patterns: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -10,6 +10,18 @@ model = "none"
 
 [embedder]
 kind = "embedded"            # multilingual, in the binary: needs no server and no key
+# kind = "openai"            # any OpenAI-compatible /embeddings instead; then `oncall index --rebuild`
+# base_url = "https://integrate.api.nvidia.com/v1"
+# model = "nvidia/nv-embedqa-e5-v5"
+# api_key_env = "NVIDIA_API_KEY"     # the name of a variable, never a key
+# input_type = true          # NVIDIA NIM: tell passages from queries
+# dimensions = 1024          # without it, as the service answers
+# floor = 0.25               # cosine under which a passage is no match; `oncall search` shows your model's cosines
+# headers = {}
+# tls = { ca_file = "ca.pem" }       # also cert_file, key_file, insecure_skip_verify
+# proxy = "http://proxy:3128"
+# connect_timeout = "10s"
+# read_timeout = "2m"
 
 [knowledge]
 # paths = ["docs-kb"]        # folders of runbooks; without any: ./docs-kb, else the runbooks in the binary
@@ -18,12 +30,23 @@ top_k = 3                    # passages shown
 chunk = { size = 1600, overlap = 100, min = 300 }    # characters
 index = { kind = "auto", lists = 128 }               # auto | none | ivf_flat
 
+# [knowledge.rerank]         # order the best passages anew: /rerank as Cohere, Jina and vLLM have it
+# base_url = "http://localhost:8000/v1"
+# model = "BAAI/bge-reranker-v2-m3"
+# api_key_env = "RERANK_API_KEY"
+# top_n = 20                 # candidates that are sent; headers, tls, proxy and time-outs as above
+
 [agent]
 max_steps = 10               # rounds of execute and replan
 max_nodes = 30               # node runs in all
 tool_timeout = "10s"         # deadline of one call
 tool_failures = 3            # failures in a row that close a tool for the run
 max_time = "5m"              # after this the best answer so far is given
+
+[redact]                     # what is taken out of text before a model or service gets it
+enabled = "remote"           # always | remote (not for services on this machine) | never
+emails = true                # e-mail addresses too, beside keys, passwords, tokens, cookies, cards, private keys
+# patterns = ["EMP-[0-9]{6}"]        # further regular expressions; of one with a group, the first group
 "#;
 
 #[cfg(test)]

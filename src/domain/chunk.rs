@@ -30,8 +30,8 @@ pub struct Hit {
     pub title: String,
     pub headings: Vec<String>,
     pub content: String,
-    /// What found it: `vector`, `text`, `identifier`.
+    /// What found it, `vector`, `text`, `identifier`; and `rerank` where that gave the score.
     pub via: Vec<String>,
-    /// Centred cosine of query and passage, -1 to 1; under about .18 is no match.
+    /// Cosine of query and passage, -1 to 1; centred by language for the embedded model, where under .18 is no match.
     pub cosine: f64,
 }

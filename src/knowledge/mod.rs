@@ -2,14 +2,17 @@
 //!
 //! In reading order, which is the order of the data flow: `collect` finds documents, `document` decodes them, `split`
 //! cuts them, `embed` turns passages into vectors, `store` keeps them as `rows`, `index` does all this for what has
-//! changed, and `retrieve` finds passages again by vectors and by `terms`.
+//! changed, and `retrieve` finds passages again by vectors and by `terms`, which `rerank` may order anew. `service` is how
+//! embeddings and reranking over HTTP are spoken to.
 
 pub mod collect;
 pub mod document;
 pub mod embed;
 pub mod index;
+mod rerank;
 mod retrieve;
 mod rows;
+mod service;
 pub mod split;
 mod store;
 mod terms;
@@ -25,8 +28,10 @@ use async_trait::async_trait;
 use crate::domain::{Hit, Lang};
 pub use collect::{Origin, Trouble};
 use embed::EmbeddedModel;
+pub use embed::{RemoteEmbedder, RemoteSettings};
 pub use index::{IndexEvent, IndexMode, IndexReport};
-pub use retrieve::NO_MATCH_BELOW;
+pub use rerank::{OnFailure, Reranker};
+pub use service::{Outgoing, ServiceSettings};
 pub use split::ChunkLimits;
 use store::Store;
 pub use store::{StoreError, Use};
@@ -38,10 +43,28 @@ pub enum TextRole {
     Query,
 }
 
-/// A model that could not embed.
+/// A model that could not embed, or a service that could not help.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct EmbedError(pub String);
+pub enum EmbedError {
+    /// The embedded model.
+    #[error("{0}")]
+    Model(String),
+    /// A service that cannot be reached, is overloaded, or answers nonsense.
+    #[error("{0}")]
+    Service(String),
+    /// A service that would do with other settings; the user's to mend.
+    #[error("{0}")]
+    Settings(String),
+}
+
+/// The cosines of query and passage under which a passage is no match, unless it names an identifier of the query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MatchFloor {
+    /// For passages with a term of the query.
+    pub with_terms: f64,
+    /// Without a term in common, two texts of the same trade still have something of each other.
+    pub without_terms: f64,
+}
 
 /// Turns texts into vectors of unit length.
 #[async_trait]
@@ -50,6 +73,9 @@ pub trait Embedder: Send + Sync {
     fn id(&self) -> &str;
 
     fn dimensions(&self) -> usize;
+
+    /// Where its cosines stop to mean anything.
+    fn match_floor(&self) -> MatchFloor;
 
     /// One vector per text, in the order of the texts, each of `dimensions()` values and unit length.
     async fn embed(&self, role: TextRole, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError>;
@@ -98,7 +124,7 @@ pub struct KnowledgeSettings {
 pub enum KnowledgeError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("cannot embed: {0}")]
+    #[error(transparent)]
     Embed(#[from] EmbedError),
     #[error("cannot lock {path}: {error}")]
     Lock { path: String, error: std::io::Error },
@@ -108,6 +134,7 @@ pub enum KnowledgeError {
 pub struct Knowledge {
     settings: KnowledgeSettings,
     embedder: Arc<dyn Embedder>,
+    reranker: Option<Reranker>,
     store: Store,
 }
 
@@ -120,7 +147,7 @@ impl Knowledge {
     ) -> Result<Self, KnowledgeError> {
         let opened = Store::open(&settings.store).await?;
         let store = opened.for_embedder(embedder.id(), embedder.dimensions(), use_as).await?;
-        Ok(Self { settings, embedder, store })
+        Ok(Self { settings, embedder, reranker: None, store })
     }
 
     /// As [`Self::open`] with the model that is compiled in, which loads while the store opens.
@@ -128,9 +155,29 @@ impl Knowledge {
         let loading = tokio::task::spawn_blocking(EmbeddedModel::shared);
         let opened = Store::open(&settings.store).await;
         let model =
-            loading.await.map_err(|error| EmbedError(format!("the model's loading was stopped: {error}")))??;
+            loading.await.map_err(|error| EmbedError::Model(format!("the model's loading was stopped: {error}")))??;
         let store = opened?.for_embedder(model.id(), model.dimensions(), use_as).await?;
-        Ok(Self { settings, embedder: Arc::new(model), store })
+        Ok(Self { settings, embedder: Arc::new(model), reranker: None, store })
+    }
+
+    /// As [`Self::open`] with a service, which is asked for its dimension where neither the configuration nor the store
+    /// tells it.
+    pub async fn open_remote(
+        settings: KnowledgeSettings,
+        embedder: RemoteEmbedder,
+        use_as: Use,
+    ) -> Result<Self, KnowledgeError> {
+        let opened = Store::open(&settings.store).await?;
+        let recorded = if use_as == Use::Rebuild { None } else { opened.recorded_embedder().await? };
+        embedder.find_dimensions(recorded.as_deref()).await?;
+        let store = opened.for_embedder(embedder.id(), embedder.dimensions(), use_as).await?;
+        Ok(Self { settings, embedder: Arc::new(embedder), reranker: None, store })
+    }
+
+    /// Has candidates ordered anew before the best are chosen.
+    pub fn with_reranker(mut self, reranker: Reranker) -> Self {
+        self.reranker = Some(reranker);
+        self
     }
 
     pub fn settings(&self) -> &KnowledgeSettings {
@@ -200,14 +247,14 @@ impl Knowledge {
 
     /// The passages that answer a query, best first, at most `k`; none where nothing is close enough.
     pub async fn search(&self, query: &str, k: usize) -> Result<Vec<Hit>, KnowledgeError> {
-        retrieve::search(&self.store, &*self.embedder, query, k).await
+        retrieve::search(&self.store, &*self.embedder, self.reranker.as_ref(), query, k).await
     }
 
     pub async fn is_empty(&self) -> Result<bool, KnowledgeError> {
         Ok(self.store.count().await? == 0)
     }
 
-    /// How near each text is to a question: centred cosines, in their order.
+    /// How near each text is to a question: cosines, in their order.
     pub async fn similarities(&self, question: &str, texts: &[String]) -> Result<Vec<f64>, KnowledgeError> {
         retrieve::similarities(&*self.embedder, question, texts).await
     }

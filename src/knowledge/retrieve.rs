@@ -1,21 +1,20 @@
 //! Finds the passages that answer a query: by vectors and by full text at the same time, then ranked together.
 //!
-//! The rank is `centred cosine + 0.4 · text score / best text score`, and more for a document whose title names an
+//! The rank is `cosine + 0.4 · text score / best text score`, and more for a document whose title names an
 //! identifier of the query. Measured on 225 English, Chinese and mixed queries, this was as good or better on each kind than either
-//! list alone or reciprocal rank fusion of the two; weights from 0.3 to 0.5 give the same.
+//! list alone or reciprocal rank fusion of the two; weights from 0.3 to 0.5 give the same. Where a reranker is configured,
+//! it orders the best of these anew. Under the embedder's floor a passage is no match, unless it names an identifier of the
+//! query.
 
 use std::collections::{HashMap, HashSet};
 
+use super::rerank::Reranker;
 use super::rows::Candidate;
 use super::store::Store;
-use super::{Embedder, KnowledgeError, TextRole, terms};
+use super::{Embedder, KnowledgeError, MatchFloor, TextRole, terms};
 use crate::domain::text::{clean, clean_line};
 use crate::domain::{Hit, Lang};
 
-/// A centred cosine under this is no match, unless the passage names an identifier of the query.
-pub const NO_MATCH_BELOW: f64 = 0.18;
-/// Without a term in common, two texts of the same trade still have something of each other.
-const NO_MATCH_BELOW_WITHOUT_TERMS: f64 = 0.24;
 const TEXT_WEIGHT: f64 = 0.4;
 /// The document is about what the query names: nothing else comes before it.
 const NAMED_IN_TITLE: f64 = 1.0;
@@ -30,6 +29,7 @@ const MAX_QUERY_TERMS: usize = 80;
 pub(super) async fn search(
     store: &Store,
     embedder: &dyn Embedder,
+    reranker: Option<&Reranker>,
     query: &str,
     k: usize,
 ) -> Result<Vec<Hit>, KnowledgeError> {
@@ -37,7 +37,9 @@ pub(super) async fn search(
     if query.trim().is_empty() || k == 0 {
         return Ok(Vec::new());
     }
-    let limit = MIN_CANDIDATES.max(k.saturating_mul(3));
+    // A reranker sees more than is wanted: it may bring up what stands further down.
+    let kept = reranker.map_or(k, |reranker| reranker.top_n().max(k));
+    let limit = MIN_CANDIDATES.max(kept.saturating_mul(3));
     let query_terms = distinct(terms::terms(&query));
     let joined = query_terms.join(" ");
     let by_vector = async {
@@ -47,7 +49,34 @@ pub(super) async fn search(
     };
     let by_text = async { Ok::<_, KnowledgeError>(store.matching(&joined, limit).await?) };
     let ((vector, nearest), matching) = tokio::try_join!(by_vector, by_text)?;
-    Ok(rank(&query, &vector, nearest, matching, k))
+    let mut ranked = rank(&query, &vector, nearest, matching, embedder.match_floor());
+    ranked.truncate(kept);
+    if let Some(reranker) = reranker {
+        rerank(reranker, &query, &mut ranked).await;
+    }
+    Ok(ranked.into_iter().take(k).enumerate().map(|(at, scored)| hit(at + 1, scored)).collect())
+}
+
+/// Orders candidates by the reranker's relevance, but for documents that the query names: those stay before the others.
+/// What it leaves out comes last, in the order in which it was.
+async fn rerank(reranker: &Reranker, query: &str, ranked: &mut [Scored]) {
+    let passages: Vec<String> = ranked.iter().map(|scored| whole_passage(&scored.candidate)).collect();
+    let Some(relevance) = reranker.relevance(query, &passages).await else { return };
+    for (scored, relevance) in ranked.iter_mut().zip(relevance) {
+        scored.relevance = relevance;
+    }
+    let key = |scored: &Scored| (scored.named == Naming::InTitle, scored.relevance.unwrap_or(f64::NEG_INFINITY));
+    ranked.sort_by(|a, b| {
+        let ((a_named, a), (b_named, b)) = (key(a), key(b));
+        b_named.cmp(&a_named).then(b.total_cmp(&a))
+    });
+}
+
+/// A passage with the names above it.
+fn whole_passage(candidate: &Candidate) -> String {
+    let chunk = &candidate.chunk;
+    let names = std::iter::once(&chunk.title).chain(chunk.headings.iter().filter(|heading| **heading != chunk.title));
+    format!("{}\n{}", names.map(String::as_str).collect::<Vec<_>>().join(" > "), chunk.content)
 }
 
 pub(super) async fn similarities(
@@ -89,6 +118,8 @@ struct Scored {
     text: Option<f64>,
     is_near: bool,
     named: Naming,
+    /// What the reranker says.
+    relevance: Option<f64>,
 }
 
 /// Where a passage names an identifier of the query.
@@ -107,26 +138,37 @@ impl Scored {
         self.cosine + TEXT_WEIGHT * self.text.unwrap_or(0.0) + named
     }
 
-    fn is_match(&self) -> bool {
-        let floor = if self.text.is_some() { NO_MATCH_BELOW } else { NO_MATCH_BELOW_WITHOUT_TERMS };
+    fn is_match(&self, floor: MatchFloor) -> bool {
+        let floor = if self.text.is_some() { floor.with_terms } else { floor.without_terms };
         self.named != Naming::Nowhere || self.cosine >= floor
     }
 
     fn via(&self) -> Vec<String> {
-        let ways =
-            [("vector", self.is_near), ("text", self.text.is_some()), ("identifier", self.named != Naming::Nowhere)];
+        let ways = [
+            ("vector", self.is_near),
+            ("text", self.text.is_some()),
+            ("identifier", self.named != Naming::Nowhere),
+            ("rerank", self.relevance.is_some()),
+        ];
         ways.iter().filter(|(_, found)| *found).map(|(way, _)| (*way).to_string()).collect()
     }
 }
 
-fn rank(query: &str, vector: &[f32], nearest: Vec<Candidate>, matching: Vec<Candidate>, k: usize) -> Vec<Hit> {
+/// The matches, best first.
+fn rank(
+    query: &str,
+    vector: &[f32],
+    nearest: Vec<Candidate>,
+    matching: Vec<Candidate>,
+    floor: MatchFloor,
+) -> Vec<Scored> {
     let identifiers = rare_identifiers(query, nearest.iter().chain(&matching));
     let best_text = matching.iter().map(|candidate| f64::from(candidate.measure)).fold(f64::MIN_POSITIVE, f64::max);
     let mut scored: HashMap<String, Scored> = HashMap::new();
     let add = |candidate: Candidate| {
         let cosine = cosine(vector, &candidate.vector);
         let named = naming(&candidate, &identifiers);
-        Scored { candidate, cosine, text: None, is_near: false, named }
+        Scored { candidate, cosine, text: None, is_near: false, named, relevance: None }
     };
     for candidate in nearest {
         let id = candidate.id.clone();
@@ -137,11 +179,11 @@ fn rank(query: &str, vector: &[f32], nearest: Vec<Candidate>, matching: Vec<Cand
         let id = candidate.id.clone();
         scored.entry(id).or_insert_with(|| add(candidate)).text = Some(text);
     }
-    let mut matches: Vec<Scored> = scored.into_values().filter(Scored::is_match).collect();
+    let mut matches: Vec<Scored> = scored.into_values().filter(|scored| scored.is_match(floor)).collect();
     // Equal scores stand in the order of their places, so that the same query gives the same answer.
     let place = |scored: &Scored| (scored.candidate.chunk.source.clone(), scored.candidate.chunk.start);
     matches.sort_by(|a, b| b.score().total_cmp(&a.score()).then_with(|| place(a).cmp(&place(b))));
-    matches.into_iter().take(k).enumerate().map(|(at, scored)| hit(at + 1, scored)).collect()
+    matches
 }
 
 /// The identifiers of the query that only a few documents name: an alert's, not the product's.
@@ -170,7 +212,7 @@ fn identifiers_of(candidate: &Candidate) -> HashSet<String> {
 }
 
 fn hit(rank: usize, scored: Scored) -> Hit {
-    let (score, cosine, via) = (scored.score(), scored.cosine, scored.via());
+    let (score, cosine, via) = (scored.relevance.unwrap_or_else(|| scored.score()), scored.cosine, scored.via());
     let chunk = scored.candidate.chunk;
     let line = |text: &str| clean_line(text, 300);
     Hit {

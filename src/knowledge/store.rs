@@ -286,6 +286,13 @@ pub struct OpenedStore {
 }
 
 impl OpenedStore {
+    /// The embedder that made what is stored.
+    pub async fn recorded_embedder(&self) -> Result<Option<String>, StoreError> {
+        let Some(table) = &self.table else { return Ok(None) };
+        let schema = table.schema().await.map_err(|error| failure(&self.location, "read", &error))?;
+        Ok(schema.metadata().get(EMBEDDER_KEY).cloned())
+    }
+
     /// The store for vectors of this embedder. One of another embedder is refused, unless it is to be rebuilt.
     pub async fn for_embedder(self, embedder: &str, dimensions: usize, use_as: Use) -> Result<Store, StoreError> {
         let store = Store {

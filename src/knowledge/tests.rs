@@ -27,9 +27,13 @@ impl Embedder for WordEmbedder {
         DIMENSIONS
     }
 
+    fn match_floor(&self) -> MatchFloor {
+        MatchFloor { with_terms: 0.18, without_terms: 0.24 }
+    }
+
     async fn embed(&self, _: TextRole, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         if self.is_broken.load(Ordering::Relaxed) {
-            return Err(EmbedError("out of order".to_string()));
+            return Err(EmbedError::Model("out of order".to_string()));
         }
         Ok(texts.iter().map(|text| word_vector(text)).collect())
     }

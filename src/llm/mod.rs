@@ -8,6 +8,7 @@ mod chat;
 pub mod json;
 mod openai;
 mod record;
+pub mod redact;
 mod replay;
 mod sse;
 pub mod tokens;

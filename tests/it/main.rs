@@ -8,5 +8,6 @@ mod hostile;
 mod layering;
 mod program;
 mod promql;
+mod remote_embedding;
 mod servers;
 mod variants;

@@ -18,11 +18,12 @@ pub struct Centring {
 impl Centring {
     /// Reads means by the names `passage_en`, `passage_zh`, `query_en` and `query_zh`.
     pub(super) fn parse(json: &str, dimensions: usize) -> Result<Self, EmbedError> {
-        let mut means: HashMap<String, Vec<f32>> = serde_json::from_str(json)
-            .map_err(|error| EmbedError(format!("the model's language means are no JSON of vectors: {error}")))?;
+        let mut means: HashMap<String, Vec<f32>> = serde_json::from_str(json).map_err(|error| {
+            EmbedError::Model(format!("the model's language means are no JSON of vectors: {error}"))
+        })?;
         let mut take = |name: &str| match means.remove(name) {
             Some(mean) if mean.len() == dimensions => Ok(mean),
-            _ => Err(EmbedError(format!("the model's language means have no {name} of {dimensions} values"))),
+            _ => Err(EmbedError::Model(format!("the model's language means have no {name} of {dimensions} values"))),
         };
         Ok(Self {
             passage_en: take("passage_en")?,

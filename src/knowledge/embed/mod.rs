@@ -11,9 +11,10 @@
 //!
 //! A text has the same vector alone and in any batch, so a caller that wants to show progress embeds part by part:
 //! some 64 passages at a time keep all cores busy. The model's arithmetic is the package `e5`; here it gets its file, its
-//! prefixes, batches, and `centring`.
+//! prefixes, batches, and `centring`. `remote` is its stand-in over HTTP.
 
 mod centring;
+mod remote;
 
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,8 @@ use e5::{DIMENSIONS, Model, Window};
 use rayon::prelude::*;
 
 pub use self::centring::Centring;
-use super::{EmbedError, Embedder, TextRole};
+pub use self::remote::{RemoteEmbedder, RemoteSettings};
+use super::{EmbedError, Embedder, MatchFloor, TextRole};
 use crate::domain::lang::Lang;
 
 static MODEL: &[u8] = include_bytes!("../../../assets/embedding/multilingual-e5-small-en-zh-q4_0.gguf");
@@ -47,14 +49,14 @@ struct Parts {
 impl EmbeddedModel {
     /// Reads the model's vocabulary and small parameters; the weights stay as they are.
     pub fn load() -> Result<Self, EmbedError> {
-        let model = Model::new(MODEL).map_err(|error| EmbedError(error.to_string()))?;
+        let model = Model::new(MODEL).map_err(|error| EmbedError::Model(error.to_string()))?;
         Ok(Self(Arc::new(Parts { model, centring: Centring::parse(MEANS, DIMENSIONS)? })))
     }
 
     /// The model of this process, read when first asked for.
     pub fn shared() -> Result<Self, EmbedError> {
         static SHARED: OnceLock<Result<EmbeddedModel, String>> = OnceLock::new();
-        SHARED.get_or_init(|| Self::load().map_err(|error| error.0)).clone().map_err(EmbedError)
+        SHARED.get_or_init(|| Self::load().map_err(|error| error.to_string())).clone().map_err(EmbedError::Model)
     }
 
     pub fn centring(&self) -> &Centring {
@@ -86,11 +88,16 @@ impl Embedder for EmbeddedModel {
         DIMENSIONS
     }
 
+    /// Measured with 225 English, Chinese and mixed queries, on centred vectors.
+    fn match_floor(&self) -> MatchFloor {
+        MatchFloor { with_terms: 0.18, without_terms: 0.24 }
+    }
+
     async fn embed(&self, role: TextRole, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let (parts, texts) = (Arc::clone(&self.0), texts.to_vec());
         tokio::task::spawn_blocking(move || parts.vectors(role, &texts))
             .await
-            .map_err(|error| EmbedError(format!("the embedding was stopped: {error}")))?
+            .map_err(|error| EmbedError::Model(format!("the embedding was stopped: {error}")))?
     }
 
     fn centre(&self, vector: &mut [f32], role: TextRole, lang: Lang) {
