@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::file::{self, find_config_file, nearest};
 use super::shape::File;
-use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, Overrides, services};
+use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, Overrides, models, services};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,6 @@ pub fn load(overrides: &Overrides, around: &Surroundings) -> Result<Config, Conf
         take_offline(&mut values);
     }
     let merged = parse_merged(&values)?;
-    warnings.extend(unsupported(&merged));
     let mut config = check(merged, &values, path.as_deref(), &around.variables)?;
     config.data_dir = data_dir(overrides, around);
     config.warnings = warnings;
@@ -130,12 +129,6 @@ fn take_offline(values: &mut Values) {
     values.retain(|key, _| !key.starts_with("embedder.") && !key.starts_with("knowledge.rerank."));
     values.insert("model".into(), flag("none".into()));
     values.insert("embedder.kind".into(), flag("embedded".into()));
-}
-
-/// What the file may say already and this version does not do yet.
-fn unsupported(file: &File) -> Option<String> {
-    let model = file.model.as_deref().filter(|model| *model != "none")?;
-    Some(format!("this version reasons by rules alone: model = \"{model}\" is not used"))
 }
 
 /// `--data-dir`, else `oncall` below the XDG data folder, else `.oncall` where nothing else is known.
@@ -237,10 +230,11 @@ fn check(
     let agent = file.agent.unwrap_or_default();
     let services = services::Checker { base, values, variables };
     let duration = |key: &str, text: Option<String>| checked_duration(key, &text.unwrap_or_default(), values);
-    let config = Config {
+    let roles = file.roles;
+    let mut config = Config {
         model: file.model.unwrap_or_else(|| "none".into()),
         models: file.models,
-        roles: file.roles,
+        chosen: None,
         embedder: services.embedder(&file.embedder.unwrap_or_default())?,
         knowledge: KnowledgeConfig {
             paths: knowledge.paths.unwrap_or_default().iter().map(|path| base.join(path)).collect(),
@@ -256,6 +250,9 @@ fn check(
             tool_timeout: duration("agent.tool_timeout", agent.tool_timeout)?,
             tool_failures: agent.tool_failures.unwrap_or(3).max(1),
             max_time: duration("agent.max_time", agent.max_time)?,
+            max_tokens: agent.max_tokens,
+            max_cost: agent.max_cost,
+            prompts: agent.prompts.map(|dir| base.join(dir)),
         },
         sources: file.sources,
         mcp: file.mcp,
@@ -268,6 +265,7 @@ fn check(
         warnings: Vec::new(),
     };
     check_model(&config, values)?;
+    config.chosen = models::Checker { base, values, variables }.chosen(&config, &roles)?;
     check_chunk(&config, values)?;
     Ok(config)
 }
@@ -335,7 +333,7 @@ mod tests {
     fn a_flag_beats_a_variable_which_beats_the_file_which_beats_the_default() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("oncall.toml");
-        let text = "[agent]\nmax_steps = 4\nmax_nodes = 5\n[models.a]\nprovider = \"openai\"\n[models.b]\nprovider = \"openai\"\n";
+        let text = "[agent]\nmax_steps = 4\nmax_nodes = 5\n[models.a]\nprovider = \"openai\"\nmodel = \"x\"\n[models.b]\nprovider = \"openai\"\nmodel = \"y\"\n";
         std::fs::write(&path, text).unwrap();
         let overrides = Overrides { model: Some("b".into()), ..Overrides::default() };
         let surroundings = around(dir.path(), &[("ONCALL_AGENT_MAX_NODES", "6"), ("ONCALL_MODEL", "a")]);

@@ -6,6 +6,7 @@
 mod endpoint;
 mod file;
 mod layers;
+mod models;
 mod services;
 mod shape;
 mod show;
@@ -18,8 +19,9 @@ use std::time::Duration;
 pub use endpoint::{EndpointConfig, EndpointFile};
 pub use file::{CONFIG_FILE, find_config_file, nearest};
 pub use layers::{Origin, Surroundings, load};
+pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
-    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, SourceConfig,
+    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, ResponseFormat, SourceConfig,
     SourceKind, TlsConfig,
 };
 pub use show::{render, shown};
@@ -31,8 +33,8 @@ pub struct Config {
     /// A profile of `models`, or `none`.
     pub model: String,
     pub models: BTreeMap<String, ModelProfile>,
-    /// Another profile per role.
-    pub roles: BTreeMap<String, String>,
+    /// The profiles that are used, by role; `None`: the rules alone.
+    pub chosen: Option<ModelsConfig>,
     pub embedder: EmbedderConfig,
     pub knowledge: KnowledgeConfig,
     pub agent: AgentConfig,
@@ -110,6 +112,12 @@ pub struct AgentConfig {
     pub tool_timeout: Duration,
     pub tool_failures: u32,
     pub max_time: Duration,
+    /// Tokens of a run, in and out.
+    pub max_tokens: Option<u64>,
+    /// In the currency of the configured prices.
+    pub max_cost: Option<f64>,
+    /// A folder of templates that replace those compiled in.
+    pub prompts: Option<PathBuf>,
 }
 
 /// What flags may override.

@@ -46,6 +46,28 @@ pub struct ModelProfile {
     pub read_timeout: Option<String>,
     /// For `replay`.
     pub file: Option<String>,
+    pub temperature: Option<f64>,
+    pub seed: Option<u64>,
+    /// Tokens of an answer, at most.
+    pub max_tokens: Option<u64>,
+    /// Whether answers come in pieces.
+    pub stream: Option<bool>,
+    /// Whether the endpoint is taken to know tools.
+    pub tools: Option<bool>,
+    /// How JSON is asked for at first: `schema`, `object` or `instruction`.
+    pub response_format: Option<ResponseFormat>,
+    /// Added to the body of every request as it stands.
+    #[serde(default)]
+    pub body: toml::Table,
+}
+
+/// How an answer in JSON is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResponseFormat {
+    Schema,
+    Object,
+    Instruction,
 }
 
 /// Per million tokens.
@@ -170,6 +192,12 @@ pub struct AgentFile {
     pub tool_timeout: Option<String>,
     pub tool_failures: Option<u32>,
     pub max_time: Option<String>,
+    /// Tokens of a run, in and out.
+    pub max_tokens: Option<u64>,
+    /// In the currency of the configured prices.
+    pub max_cost: Option<f64>,
+    /// A folder whose `NAME.md` replace the templates of that name.
+    pub prompts: Option<String>,
 }
 
 /// What speaks at the other end.

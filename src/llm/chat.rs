@@ -7,8 +7,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::redact::{Redactor, Restorer};
 use super::{
-    Answer, ChatModel, ChatRequest, Finish, Message, ModelError, OnDelta, Recorder, TokenUsage, json, tokens, window,
+    Answer, ChatModel, ChatRequest, Delta, Finish, Message, ModelError, OnDelta, Recorder, TokenUsage, json, tokens, window,
 };
 use crate::domain::Usage;
 use crate::event::{EventKind, EventSink};
@@ -104,6 +105,8 @@ pub struct Chat {
     pub settings: ChatSettings,
     pub meter: Arc<Meter>,
     pub recorder: Option<Arc<Recorder>>,
+    /// Takes secrets out of what is sent, and puts them back into what comes.
+    pub redactor: Option<Arc<Redactor>>,
     pub events: EventSink,
     pub cancel: CancellationToken,
 }
@@ -114,6 +117,22 @@ impl Chat {
     /// # Errors
     /// [`ModelError`], after the attempts that may help.
     pub async fn ask(&self, request: ChatRequest, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
+        let Some(redactor) = &self.redactor else { return self.ask_as_it_is(request, on_delta).await };
+        let mut restorer = Restorer::new(Arc::clone(redactor));
+        let mut restoring = |delta: Delta<'_>| match delta {
+            Delta::Content(text) => on_delta(Delta::Content(&restorer.push(text))),
+            Delta::Reasoning(_) => {}
+        };
+        let mut reply = self.ask_as_it_is(redacted(request, redactor), &mut restoring).await?;
+        on_delta(Delta::Content(&restorer.finish()));
+        reply.answer.content = redactor.restore(&reply.answer.content);
+        for call in &mut reply.answer.tool_calls {
+            call.arguments = redactor.restore_json(&call.arguments);
+        }
+        Ok(reply)
+    }
+
+    async fn ask_as_it_is(&self, request: ChatRequest, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
         let max_tokens = request.max_tokens.or(self.settings.max_tokens);
         let room = self.settings.context.saturating_sub(max_tokens.unwrap_or(ANSWER_TOKENS));
         let request = window::fit(ChatRequest { max_tokens, ..request }, (room as f64 * USED_PART) as u64);
@@ -181,12 +200,15 @@ impl Chat {
         mut request: ChatRequest,
         check: impl Fn(&T) -> Result<(), String>,
     ) -> Result<(T, Usage), ModelError> {
+        if let Some(redactor) = &self.redactor {
+            request = redacted(request, redactor);
+        }
         let mut spent = Usage::default();
         let mut complaint = String::new();
         for _ in 0..2 {
-            let reply = self.ask(request.clone(), &mut |_| {}).await?;
+            let reply = self.ask_as_it_is(request.clone(), &mut |_| {}).await?;
             spent.add(reply.usage);
-            let shaped = shaped::<T>(&reply.answer).and_then(|value| check(&value).map(|()| value));
+            let shaped = shaped::<T>(&reply.answer, self.redactor.as_deref()).and_then(|value| check(&value).map(|()| value));
             match shaped {
                 Ok(value) => return Ok((value, spent)),
                 Err(words) => complaint = words,
@@ -200,11 +222,24 @@ impl Chat {
     }
 }
 
-fn shaped<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
+/// A request without its secrets.
+fn redacted(mut request: ChatRequest, redactor: &Redactor) -> ChatRequest {
+    for message in &mut request.messages {
+        message.content = redactor.redact(&message.content);
+        for call in &mut message.tool_calls {
+            call.arguments = redactor.redact_json(&call.arguments);
+        }
+    }
+    request
+}
+
+/// Secrets are put back after parsing: one may hold a quote.
+fn shaped<T: DeserializeOwned>(answer: &Answer, redactor: Option<&Redactor>) -> Result<T, String> {
     let value = json::find(&answer.content).ok_or_else(|| match answer.finish {
         Finish::Length => "it was cut at the limit of tokens".to_string(),
         _ => "it holds no JSON object".to_string(),
     })?;
+    let value = redactor.map_or(value.clone(), |redactor| redactor.restore_json(&value));
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
@@ -250,6 +285,7 @@ mod tests {
             settings: ChatSettings { context: 8192, max_tokens: None, prices },
             meter: Arc::new(meter),
             recorder: None,
+            redactor: None,
             events: EventSink::channel().0,
             cancel: CancellationToken::new(),
         }
