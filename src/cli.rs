@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, index, logs, metrics, search,
-    tools,
+    Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, index, logs, metrics, prompts,
+    search, tools,
 };
 use crate::config::{ConfigError, Overrides, Surroundings};
 use crate::domain::Lang;
@@ -108,6 +108,8 @@ pub enum Command {
     Metrics(metrics::MetricsArgs),
     /// List the tools, or call one
     Tools(tools::ToolsArgs),
+    /// Show the templates that a model gets, or copy them to change them
+    Prompts(prompts::PromptsArgs),
     /// Check configuration, store, model and sources
     Doctor(doctor::DoctorArgs),
     /// Write a commented configuration file, or show what is in force

@@ -44,6 +44,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             Command::Logs(args) => command::logs::run(args, &context).await,
             Command::Metrics(args) => command::metrics::run(args, &context).await,
             Command::Tools(args) => command::tools::run(args, &context).await,
+            Command::Prompts(args) => command::prompts::run(args, &context).await,
             Command::Doctor(args) => command::doctor::run(args, &context).await,
             Command::Config(args) => command::config::run(args, &context).await,
             Command::Completions(args) => command::completions::run(&args),

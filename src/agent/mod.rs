@@ -4,6 +4,7 @@
 //! interruption jumps to `synthesize`, and the answer says so.
 
 mod analyze_alert;
+pub mod ask;
 mod execute;
 mod graph;
 mod merge;

@@ -25,7 +25,10 @@ pub(super) fn run(
     let lang = state.facts.lang;
     let failing = failing_tools(&state);
     let tools_failing = !failing.is_empty() && root_cause.is_none();
-    let (status, status_reason) = ending(stop, tools_failing, lang);
+    let (mut status, mut status_reason) = ending(stop, tools_failing, lang);
+    if let (RunStatus::Complete, Some(reason)) = (status, crew.reasoner.shortfall(lang)) {
+        (status, status_reason) = (RunStatus::Incomplete, Some(reason));
+    }
     unchecked.extend(failing_tools_note(&failing, lang));
     unchecked.extend(crew.reasoner.notes(&state));
     Diagnosis {

@@ -1,34 +1,62 @@
-//! `oncall ask`: answers a question from the knowledge base. Without a model the answer is an extract: the sentences
-//! of the best passages that come nearest to the question, each with its reference.
+//! `oncall ask`: answers a question. With a model an agent looks things up with tools; without one, or when it fails, the
+//! answer is an extract of the runbooks.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{BadInput, Context, Exit, index, search};
+use super::models::{self, BudgetArgs};
+use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, world};
+use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
+use crate::agent::{Bounds, Crew, Task};
 use crate::domain::text::{clean_line, head};
-use crate::domain::{Hit, Lang, Reference, Usage};
+use crate::domain::{Evidence, Finding, Hit, Lang, Reference, RunStatus, Usage};
+use crate::event::{Event, EventKind, EventSink};
 use crate::knowledge::Use;
-use crate::knowledge::split::sentences;
+use crate::llm::ModelError;
+use crate::reason::facts;
+use crate::reason::llm::{Llm, Question, Route, citations};
+use crate::source::incident::Incident;
+use crate::tool::invoker::Invoker;
 
-/// Sentences in an answer, at most.
-const ANSWER_SENTENCES: usize = 6;
-/// Sentences of a passage that are compared with the question; what stands further down is detail.
-const COMPARED_SENTENCES: usize = 24;
-/// Shorter lines are labels: they say something only with what they stand above.
-const MIN_SENTENCE_CHARS: usize = 8;
-const MAX_SENTENCE_CHARS: usize = 600;
 const EXCERPT_CHARS: usize = 200;
+const LINE_CHARS: usize = 300;
 const MAX_QUESTION_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 pub struct AskArgs {
     /// The question; "-" reads it from standard input
     pub question: String,
+    /// Look into this folder of evidence too (needs a model)
+    #[arg(long, value_name = "DIR")]
+    incident: Option<PathBuf>,
+    /// Answer with one agent, whatever the question looks like
+    #[arg(long, conflicts_with = "complex")]
+    simple: bool,
+    /// Make a plan and work it, whatever the question looks like
+    #[arg(long)]
+    complex: bool,
+    #[command(flatten)]
+    budget: BudgetArgs,
+}
+
+impl AskArgs {
+    fn route(&self) -> Option<Route> {
+        match (self.simple, self.complex) {
+            (true, _) => Some(Route::Simple),
+            (_, true) => Some(Route::Complex),
+            _ => None,
+        }
+    }
 }
 
 /// The document that `oncall ask --json` prints.
@@ -36,14 +64,71 @@ pub struct AskArgs {
 struct Answer {
     schema: &'static str,
     answer: String,
-    route: &'static str,
+    route: Route,
+    /// Why this way was taken.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    route_reason: String,
     references: Vec<Reference>,
     session_id: String,
+    /// `None`: an extract, without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// What was struck from the answer, or kept it from being one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     usage: Usage,
 }
 
 pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
-    let question = match args.question.as_str() {
+    let question = read_question(&args.question)?;
+    let lang = context.lang.unwrap_or_else(|| Lang::of(&question));
+    let (events, received) = EventSink::channel();
+    let cancel = CancellationToken::new();
+    let incident = args.incident.as_deref().map(Incident::open).transpose().map_err(bad_input)?;
+    let zone = incident.as_ref().map_or_else(TimeZone::system, |incident| incident.zone.clone());
+    let around = models::Surroundings {
+        events: &events,
+        cancel: &cancel,
+        zone: &zone,
+        incident: args.incident.as_deref().map(Path::new),
+        budget: &args.budget,
+        recorder: None,
+    };
+    let session_id = Uuid::now_v7().to_string();
+    let Some(llm) = models::reasoner(context, &around)? else {
+        if args.incident.is_some() {
+            context.warn(lang.pick(
+                "without a model only the runbooks are asked; `oncall diagnose --incident` reads the evidence",
+                "未配置模型时只查阅手册；可用 `oncall diagnose --incident` 分析证据",
+            ));
+        }
+        return by_extract(&question, lang, &session_id, Vec::new(), context).await.map(|()| Exit::Success);
+    };
+    let interrupts = tokio::spawn(diagnose::watch_interrupts(cancel.clone()));
+    let watching = tokio::spawn(watch(received, context.clone()));
+    let asked =
+        Asked { args: &args, question: &question, lang, zone, incident: incident.as_ref(), session_id: &session_id };
+    let outcome = ask(asked, Arc::clone(&llm), events, cancel, context).await;
+    interrupts.abort();
+    let _ = watching.await;
+    let exit = match outcome.status {
+        RunStatus::Cancelled => Exit::Interrupted,
+        RunStatus::Incomplete if matches!(outcome.result, Err(ModelError::Budget(_))) => Exit::Incomplete,
+        RunStatus::Incomplete | RunStatus::Complete => Exit::Success,
+    };
+    match &outcome.result {
+        Ok(_) => print_answer(&outcome, &llm, lang, session_id, context)?,
+        Err(error) => {
+            let note = lang.pick(format!("the model gave no answer: {error}"), format!("模型未能给出答案：{error}"));
+            context.warn(&note);
+            by_extract(&question, lang, &session_id, vec![note], context).await?;
+        }
+    }
+    Ok(exit)
+}
+
+fn read_question(given: &str) -> anyhow::Result<String> {
+    let question = match given {
         "-" => {
             let mut bytes = Vec::new();
             std::io::stdin().take(MAX_QUESTION_BYTES).read_to_end(&mut bytes).context("cannot read standard input")?;
@@ -54,174 +139,205 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
     if question.trim().is_empty() {
         return Err(BadInput("the question is empty: expected a sentence".to_string()).into());
     }
-    let lang = context.lang.unwrap_or_else(|| Lang::of(&question));
-    let knowledge = index::open(context, Use::AsItIs).await?;
-    index::refresh(&knowledge, context).await?;
-    let hits = knowledge.search(&question, context.config.knowledge.top_k).await?;
-    let sentences = candidates(&hits);
-    let texts: Vec<String> = sentences.iter().map(|sentence| sentence.text.clone()).collect();
-    let nearness = if texts.is_empty() { Vec::new() } else { knowledge.similarities(&question, &texts).await? };
-    let answer = extract(&hits, choose(sentences, &nearness), lang);
-    print(answer, &hits, lang, context)?;
-    Ok(Exit::Success)
+    Ok(question)
 }
 
-fn print(answer: String, hits: &[Hit], lang: Lang, context: &Context) -> anyhow::Result<()> {
-    let references = references(hits);
+/// A question on its way to the agent.
+struct Asked<'a> {
+    args: &'a AskArgs,
+    question: &'a str,
+    lang: Lang,
+    zone: TimeZone,
+    incident: Option<&'a Incident>,
+    session_id: &'a str,
+}
+
+async fn ask(
+    asked: Asked<'_>,
+    llm: Arc<Llm>,
+    events: EventSink,
+    cancel: CancellationToken,
+    context: &Context,
+) -> AskOutcome {
+    let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
+    let alerts = vec![question_alert(asked.question)];
+    let facts = facts::analyze(&alerts, now);
+    let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, context).await;
+    let agent = &context.config.agent;
+    let crew = Crew {
+        reasoner: llm.clone(),
+        invoker: Arc::new(Invoker::new(world.registry, diagnose::invoker_settings(agent), events.clone())),
+        events,
+        cancel,
+        bounds: Bounds {
+            max_steps: agent.max_steps,
+            max_nodes: agent.max_nodes,
+            max_time: asked.args.budget.max_time.unwrap_or(agent.max_time),
+        },
+    };
+    let task = Task {
+        session_id: asked.session_id.to_string(),
+        alerts,
+        now,
+        zone: asked.zone,
+        lang: Some(asked.lang),
+        topology: world.topology,
+        absent_sources: world.absent,
+    };
+    let question = Question { text: asked.question.to_string(), history: Vec::new() };
+    answer(AskTask { question, route: asked.args.route(), task }, llm, crew).await
+}
+
+/// Tells on stderr what the agent does.
+async fn watch(mut received: tokio::sync::mpsc::UnboundedReceiver<Event>, context: Context) {
+    while let Some(event) = received.recv().await {
+        match event.kind {
+            EventKind::Thought { text, .. } => context.note(&clean_line(&text, LINE_CHARS)),
+            EventKind::CallStarted { call, .. } => context.note(&crate::reason::words::call(&call)),
+            EventKind::StepStarted { step, question } => {
+                context.note(&format!("{step}. {}", clean_line(&question, LINE_CHARS)));
+            }
+            EventKind::PlanRevised { reason, .. } => context.note(&clean_line(&reason, LINE_CHARS)),
+            EventKind::Warning { message } => context.warn(&clean_line(&message, LINE_CHARS)),
+            _ => {}
+        }
+    }
+}
+
+/// The agent's answer, its citations as numbered references.
+fn print_answer(
+    outcome: &AskOutcome,
+    llm: &Llm,
+    lang: Lang,
+    session_id: String,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let Ok(answered) = &outcome.result else { return Ok(()) };
+    let ids = citations(&answered.text);
+    let numbers: BTreeMap<&str, usize> = ids.iter().enumerate().map(|(n, id)| (id.as_str(), n + 1)).collect();
+    let cited = ids.iter().filter_map(|id| outcome.evidence.iter().find(|one| one.id == *id));
+    let references: Vec<Reference> = cited.enumerate().map(|(n, one)| evidence_reference(n + 1, one)).collect();
+    let notes = answered
+        .struck
+        .iter()
+        .map(|text| lang.pick(format!("struck, for lack of evidence: {text}"), format!("因缺乏证据已删除：{text}")));
+    let document = Answer {
+        schema: "oncall.answer/v1",
+        answer: renumbered(&answered.text, &numbers),
+        route: outcome.routed.route,
+        route_reason: outcome.routed.reason.clone(),
+        references,
+        session_id,
+        model: Some(llm.model_name().to_string()),
+        notes: notes.collect(),
+        usage: outcome.usage,
+    };
+    print(&document, lang, context)
+}
+
+/// `[E7, E3]` becomes `[2][1]`.
+fn renumbered(text: &str, numbers: &BTreeMap<&str, usize>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('[') {
+        let Some(end) = rest[start..].find(']').map(|end| start + end) else { break };
+        let ids: Option<Vec<usize>> = rest[start + 1..end]
+            .split([',', '，', '、', ' '])
+            .filter(|id| !id.is_empty())
+            .map(|id| numbers.get(id).copied())
+            .collect();
+        out.push_str(&rest[..start]);
+        match ids.filter(|ids| !ids.is_empty()) {
+            Some(ids) => ids.iter().for_each(|n| out.push_str(&format!("[{n}]"))),
+            None => out.push_str(&rest[start..=end]),
+        }
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn evidence_reference(n: usize, one: &Evidence) -> Reference {
+    match &one.data {
+        Finding::Hit(hit) => Reference { n, ..reference(hit) },
+        _ => Reference {
+            n,
+            title: clean_line(&one.summary, LINE_CHARS),
+            source: clean_line(&one.source, LINE_CHARS),
+            heading: String::new(),
+            excerpt: String::new(),
+        },
+    }
+}
+
+async fn by_extract(
+    question: &str,
+    lang: Lang,
+    session_id: &str,
+    notes: Vec<String>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let knowledge = index::open(context, Use::AsItIs).await?;
+    index::refresh(&knowledge, context).await?;
+    let hits = knowledge.search(question, context.config.knowledge.top_k).await?;
+    let document = Answer {
+        schema: "oncall.answer/v1",
+        answer: extract::answer(&knowledge, question, &hits, lang).await?,
+        route: Route::Simple,
+        route_reason: String::new(),
+        references: hits.iter().map(reference).collect(),
+        session_id: session_id.to_string(),
+        model: None,
+        notes,
+        usage: Usage::default(),
+    };
+    print(&document, lang, context)
+}
+
+fn print(document: &Answer, lang: Lang, context: &Context) -> anyhow::Result<()> {
     if context.is_json() {
-        let document = Answer {
-            schema: "oncall.answer/v1",
-            answer,
-            route: "simple",
-            references,
-            session_id: Uuid::now_v7().to_string(),
-            usage: Usage::default(),
-        };
-        context.print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+        context.print(&format!("{}\n", serde_json::to_string_pretty(document)?))?;
         return Ok(());
     }
-    let mut text = answer;
-    if !references.is_empty() {
+    let mut text = document.answer.clone();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    if !document.references.is_empty() {
         let _ = writeln!(text, "\n{}", lang.pick("References", "参考"));
-        for reference in &references {
+        for reference in &document.references {
             let Reference { n, title, source, heading, .. } = reference;
             let heading = if heading.is_empty() { String::new() } else { format!(" > {heading}") };
             let _ = writeln!(text, "[{n}] {title}{heading} ({source})");
+        }
+    }
+    if document.model.is_some() {
+        for note in &document.notes {
+            let _ = writeln!(text, "\n> {note}");
         }
     }
     context.print(&text)?;
     Ok(())
 }
 
-fn references(hits: &[Hit]) -> Vec<Reference> {
-    let of = |hit: &Hit| Reference {
+fn reference(hit: &Hit) -> Reference {
+    Reference {
         n: hit.rank,
         title: hit.title.clone(),
         source: hit.source.clone(),
         heading: hit.headings.iter().filter(|heading| **heading != hit.title).cloned().collect::<Vec<_>>().join(" > "),
         excerpt: head(&clean_line(hit.content.trim(), EXCERPT_CHARS + 1), EXCERPT_CHARS).to_string(),
-    };
-    hits.iter().map(of).collect()
-}
-
-/// A sentence or a block of code of a passage.
-#[derive(Debug, Clone, PartialEq)]
-struct Sentence {
-    /// Index of its hit, and its place there.
-    hit: usize,
-    place: usize,
-    text: String,
-}
-
-/// The sentences of the passages, none twice: copies of a page say the same.
-fn candidates(hits: &[Hit]) -> Vec<Sentence> {
-    let mut seen = HashSet::new();
-    let mut found = Vec::new();
-    for (hit, passage) in hits.iter().enumerate() {
-        let sentences = sentences(&passage.content).into_iter().map(|text| text.trim().to_string());
-        let says_something = |text: &String| {
-            (MIN_SENTENCE_CHARS..=MAX_SENTENCE_CHARS).contains(&text.chars().count()) && !is_label(text)
-        };
-        let new = sentences.filter(says_something).filter(|text| seen.insert(text.clone()));
-        found.extend(new.take(COMPARED_SENTENCES).enumerate().map(|(place, text)| Sentence { hit, place, text }));
     }
-    found
-}
-
-/// Headings and rules.
-fn is_label(text: &str) -> bool {
-    (text.starts_with('#') && !text.contains('\n')) || text.chars().all(|c| !c.is_alphanumeric())
-}
-
-/// The nearest sentences, the first passage's preferred, in the order in which they stand.
-fn choose(sentences: Vec<Sentence>, nearness: &[f64]) -> Vec<Sentence> {
-    // Half a tenth for each rank: enough to decide between equals, not to bring up what says less.
-    let value = |at: usize| nearness.get(at).copied().unwrap_or(0.0) - 0.05 * sentences[at].hit as f64;
-    let mut order: Vec<usize> = (0..sentences.len()).collect();
-    order.sort_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
-    order.truncate(ANSWER_SENTENCES);
-    order.sort_unstable();
-    order.into_iter().map(|at| sentences[at].clone()).collect()
-}
-
-/// The answer: what is quoted, from where, and that nobody thought about it.
-fn extract(hits: &[Hit], chosen: Vec<Sentence>, lang: Lang) -> String {
-    if hits.is_empty() {
-        return lang
-            .pick(
-                "Nothing in the knowledge base comes near to this question, and no model was used. Index documents about it with `oncall index PATH`.\n",
-                "知识库中没有与该问题相近的内容，也未使用模型。可用 `oncall index PATH` 索引相关文档。\n",
-            )
-            .to_string();
-    }
-    let mut text = lang.pick("From the runbooks, word for word:\n", "以下摘自运维手册原文：\n").to_string();
-    let mut last_hit = None;
-    for sentence in &chosen {
-        if last_hit != Some(sentence.hit) {
-            let _ = writeln!(text, "\n{} [{}]\n", search::title_path(&hits[sentence.hit]), hits[sentence.hit].rank);
-            last_hit = Some(sentence.hit);
-        }
-        let is_block = sentence.text.contains('\n');
-        let cited = format!("[{}]", hits[sentence.hit].rank);
-        match is_block {
-            true => _ = writeln!(text, "{}\n", sentence.text),
-            false => _ = writeln!(text, "- {} {cited}", bare(&sentence.text)),
-        }
-    }
-    text.push_str(lang.pick(
-        "\n(No model was used: these are the passages nearest to the question.)\n",
-        "\n（未使用模型：以上为与问题最相近的原文片段。）\n",
-    ));
-    text
-}
-
-/// A sentence without the mark of the list item or quotation that it was.
-fn bare(text: &str) -> &str {
-    let text = text.trim_start_matches(['>', ' ']);
-    ["- ", "* ", "+ "].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text).trim()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hit(rank: usize, title: &str, content: &str) -> Hit {
-        Hit {
-            rank,
-            score: 1.0,
-            source: format!("{title}.md"),
-            title: title.into(),
-            headings: vec![title.into(), "Steps".into()],
-            content: content.into(),
-            via: vec!["vector".into()],
-            cosine: 0.5,
-        }
-    }
-
     #[test]
-    fn an_extract_quotes_the_nearest_sentences_with_their_references() {
-        let hits = [
-            hit(1, "Disk", "## Steps\n\nRun df -h first. Then look for large logs.\n"),
-            hit(2, "Other", "Nothing of use here."),
-        ];
-        let sentences = candidates(&hits);
-        let chosen = choose(sentences, &[0.9, 0.8, -1.0]);
-        assert_eq!(
-            extract(&hits, chosen[..2].to_vec(), Lang::En),
-            "From the runbooks, word for word:\n\nDisk > Steps [1]\n\n- Run df -h first. [1]\n- Then look for large logs. [1]\n\n\
-             (No model was used: these are the passages nearest to the question.)\n"
-        );
-    }
-
-    #[test]
-    fn copies_of_a_sentence_are_quoted_once() {
-        let hits = [hit(1, "A", "先检查磁盘使用率。再清理日志文件。"), hit(2, "B", "先检查磁盘使用率。")];
-        let texts: Vec<_> = candidates(&hits).into_iter().map(|sentence| sentence.text).collect();
-        assert_eq!(texts, ["先检查磁盘使用率。", "再清理日志文件。"]);
-    }
-
-    #[test]
-    fn no_hits_are_said_to_be_none() {
-        assert!(extract(&[], vec![], Lang::Zh).starts_with("知识库中没有与该问题相近的内容"));
+    fn citations_become_numbers_and_other_brackets_stay() {
+        let numbers = BTreeMap::from([("E2", 1), ("E10", 2)]);
+        let text = "Look [E2, E10]. See [E2] and [this](x) or [E99], list[0] [";
+        assert_eq!(renumbered(text, &numbers), "Look [1][2]. See [1] and [this](x) or [E99], list[0] [");
     }
 }

@@ -10,12 +10,15 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
+use super::models::{self, BudgetArgs};
 use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
 use crate::agent::{self, Bounds, Crew, Task};
 use crate::alert;
+use crate::config::AgentConfig;
 use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Lang, RunStatus};
 use crate::event::EventSink;
+use crate::reason::Reasoner;
 use crate::reason::rules::Rules;
 use crate::source::incident::Incident;
 use crate::tool::invoker::{Invoker, InvokerSettings};
@@ -39,6 +42,8 @@ pub struct DiagnoseArgs {
     /// With --json: print every event as a JSON line, as it happens; the last one holds the diagnosis
     #[arg(long)]
     events: bool,
+    #[command(flatten)]
+    budget: BudgetArgs,
 }
 
 pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -56,7 +61,8 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
     let facts = crate::reason::facts::analyze(&alerts, now);
     let world = world::build(incident.as_ref(), &facts, &zone, lang, context).await;
-    let diagnosis = diagnose(alerts, now, zone, world, &args, context, cancel, lang).await;
+    let folder = incident.as_ref().map(|incident| incident.folder.as_path());
+    let diagnosis = diagnose(alerts, now, zone, world, &args, context, cancel, lang, folder).await;
     interrupts.abort();
     Ok(exit_of(&diagnosis?))
 }
@@ -70,7 +76,7 @@ fn exit_of(diagnosis: &Diagnosis) -> Exit {
 }
 
 /// Ctrl-C once ends with the best so far; twice leaves at once.
-async fn watch_interrupts(cancel: CancellationToken) {
+pub(super) async fn watch_interrupts(cancel: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
         cancel.cancel();
     }
@@ -139,21 +145,29 @@ async fn diagnose(
     context: &Context,
     cancel: CancellationToken,
     lang: Lang,
+    incident: Option<&Path>,
 ) -> anyhow::Result<Diagnosis> {
     let agent = &context.config.agent;
     let (events, mut received) = EventSink::channel();
-    let settings = InvokerSettings {
-        deadline: agent.tool_timeout,
-        attempts: CALL_ATTEMPTS,
-        failures_to_close: agent.tool_failures,
-        concurrency: CONCURRENT_CALLS,
+    let around = models::Surroundings {
+        events: &events,
+        cancel: &cancel,
+        zone: &zone,
+        incident,
+        budget: &args.budget,
+        recorder: None,
     };
+    let reasoner: Arc<dyn Reasoner> = match models::reasoner(context, &around)? {
+        Some(llm) => llm,
+        None => Arc::new(Rules::new(zone.clone())),
+    };
+    let max_time = args.budget.max_time.unwrap_or(agent.max_time);
     let crew = Crew {
-        reasoner: Arc::new(Rules::new(zone.clone())),
-        invoker: Arc::new(Invoker::new(world.registry, settings, events.clone())),
+        reasoner,
+        invoker: Arc::new(Invoker::new(world.registry, invoker_settings(agent), events.clone())),
         events,
         cancel,
-        bounds: Bounds { max_steps: agent.max_steps, max_nodes: agent.max_nodes, max_time: agent.max_time },
+        bounds: Bounds { max_steps: agent.max_steps, max_nodes: agent.max_nodes, max_time },
     };
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
@@ -172,6 +186,16 @@ async fn diagnose(
     let diagnosis = run.await?;
     renderer.finish(&diagnosis)?;
     Ok(diagnosis)
+}
+
+/// How patient tools are waited for.
+pub(super) fn invoker_settings(agent: &AgentConfig) -> InvokerSettings {
+    InvokerSettings {
+        deadline: agent.tool_timeout,
+        attempts: CALL_ATTEMPTS,
+        failures_to_close: agent.tool_failures,
+        concurrency: CONCURRENT_CALLS,
+    }
 }
 
 fn renderer(args: &DiagnoseArgs, context: &Context, lang: Lang, zone: TimeZone) -> Box<dyn Renderer> {

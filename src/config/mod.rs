@@ -21,8 +21,8 @@ pub use file::{CONFIG_FILE, find_config_file, nearest};
 pub use layers::{Origin, Surroundings, load};
 pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
-    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, ResponseFormat, SourceConfig,
-    SourceKind, TlsConfig,
+    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, ResponseFormat,
+    SourceConfig, SourceKind, TlsConfig,
 };
 pub use show::{render, shown};
 pub use template::TEMPLATE;

@@ -58,9 +58,14 @@ pub(super) struct Checker<'a> {
 
 impl Checker<'_> {
     /// The profile `model`, or another where a role names one.
-    pub fn chosen(&self, config: &Config, roles: &BTreeMap<String, String>) -> Result<Option<ModelsConfig>, ConfigError> {
+    pub fn chosen(
+        &self,
+        config: &Config,
+        roles: &BTreeMap<String, String>,
+    ) -> Result<Option<ModelsConfig>, ConfigError> {
         if let Some(unknown) = roles.keys().find(|role| !ROLES.contains(&role.as_str())) {
-            let hint = nearest(unknown, ROLES.into_iter()).map_or_else(String::new, |role| format!("; did you mean `{role}`?"));
+            let hint = nearest(unknown, ROLES.into_iter())
+                .map_or_else(String::new, |role| format!("; did you mean `{role}`?"));
             let message = format!("there is no such role: expected {}{hint}", ROLES.join(", "));
             return Err(self.wrong(&format!("roles.{unknown}"), message));
         }

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::redact::{Redactor, Restorer};
 use super::{
-    Answer, ChatModel, ChatRequest, Delta, Finish, Message, ModelError, OnDelta, Recorder, TokenUsage, json, tokens, window,
+    Answer, ChatModel, ChatRequest, Delta, Finish, Message, ModelError, OnDelta, Recorder, TokenUsage, json, tokens,
+    window,
 };
 use crate::domain::Usage;
 use crate::event::{EventKind, EventSink};
@@ -208,7 +209,8 @@ impl Chat {
         for _ in 0..2 {
             let reply = self.ask_as_it_is(request.clone(), &mut |_| {}).await?;
             spent.add(reply.usage);
-            let shaped = shaped::<T>(&reply.answer, self.redactor.as_deref()).and_then(|value| check(&value).map(|()| value));
+            let shaped =
+                shaped::<T>(&reply.answer, self.redactor.as_deref()).and_then(|value| check(&value).map(|()| value));
             match shaped {
                 Ok(value) => return Ok((value, spent)),
                 Err(words) => complaint = words,

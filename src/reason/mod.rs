@@ -8,7 +8,7 @@ pub mod words;
 
 use async_trait::async_trait;
 
-use crate::domain::{Call, Decision, Hypothesis, NextStep, Plan, RootCause, State, Step, Usage};
+use crate::domain::{Call, Decision, Hypothesis, Lang, NextStep, Plan, RootCause, State, Step, Usage};
 
 /// What to do next inside a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +86,11 @@ pub trait Reasoner: Send + Sync {
     async fn replan(&self, state: &State) -> Result<Reasoned<Decision>, ReasonError>;
 
     async fn synthesize(&self, state: &State, pace: Pace) -> Result<Reasoned<Conclusion>, ReasonError>;
+
+    /// Why the run is incomplete although the graph came to its end: a budget of the reasoner's own.
+    fn shortfall(&self, _lang: Lang) -> Option<String> {
+        None
+    }
 
     /// What the reader should know of how the conclusion came about.
     fn notes(&self, _state: &State) -> Vec<String> {

@@ -8,7 +8,7 @@ use super::shapes::{RouteAnswer, RouteName, schema};
 use super::working::{Talk, converse};
 use super::{Llm, digest};
 use crate::domain::text::{clean, clean_line};
-use crate::domain::{Lang, State, Usage};
+use crate::domain::{State, Usage};
 use crate::llm::{Delta, Message, ModelError, tokens};
 use crate::reason::{Reasoned, StepMove};
 
@@ -54,7 +54,7 @@ pub struct Answered {
 }
 
 /// The way of a question by what can be seen of it; `None` when that does not tell.
-pub fn cheap_route(question: &str) -> Option<Routed> {
+fn cheap_route(question: &str) -> Option<Routed> {
     let text = question.to_lowercase();
     let has = |words: &[&'static str]| words.iter().find(|word| text.contains(**word)).copied();
     let routed = |route: Route, reason: String| Some(Routed { route, reason });
@@ -278,11 +278,6 @@ pub fn citations(text: &str) -> Vec<String> {
     let mut ids: Vec<String> = cited(text).into_iter().collect();
     ids.sort_by_key(|id| id[1..].parse::<usize>().unwrap_or(usize::MAX));
     ids
-}
-
-/// The language of an answer: that of the question, unless another is wanted.
-pub fn language(question: &str, wanted: Option<Lang>) -> Lang {
-    wanted.unwrap_or_else(|| Lang::of(question))
 }
 
 #[cfg(test)]

@@ -18,14 +18,14 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 
-pub use answering::{Answered, Question, Route, Routed, cheap_route};
+pub use answering::{ASK_STEP, Answered, AskTalk, Question, Route, Routed, citations};
 use prompts::Prompts;
 use trouble::Trouble;
 use working::Talk;
 
 use super::rules::Rules;
 use super::{Conclusion, Names, Pace, ReasonError, Reasoned, Reasoner, StepMove};
-use crate::domain::{Decision, Plan, State, Step};
+use crate::domain::{Decision, Lang, Plan, State, Step};
 use crate::llm::{Chat, ChatRequest, ModelError};
 
 /// The models by role; one may serve all.
@@ -53,6 +53,11 @@ impl Llm {
         Self { models, prompts, rules: Rules::new(zone.clone()), zone, talks: Mutex::default(), trouble }
     }
 
+    /// The name of the model that answers.
+    pub fn model_name(&self) -> &str {
+        self.models.synthesizer.model.name()
+    }
+
     /// A request of a node, from its template.
     fn request(&self, node: &str, values: minijinja::Value) -> Result<ChatRequest, ModelError> {
         let messages = self.prompts.render(node, values).map_err(|error| ModelError::Settings(error.to_string()))?;
@@ -67,7 +72,7 @@ impl Reasoner for Llm {
     }
 
     fn model(&self) -> Option<&str> {
-        Some(self.models.synthesizer.model.name())
+        Some(self.model_name())
     }
 
     async fn analyze(&self, state: &State) -> Reasoned<Names> {
@@ -108,6 +113,10 @@ impl Reasoner for Llm {
             self.trouble.conclude_by_rules();
             floor
         }))
+    }
+
+    fn shortfall(&self, lang: Lang) -> Option<String> {
+        self.trouble.budget(lang)
     }
 
     fn notes(&self, state: &State) -> Vec<String> {

@@ -23,6 +23,8 @@ struct Seen {
     given_up: bool,
     /// The last failure, in words.
     last: Option<String>,
+    /// Whether a budget of the run is used up.
+    over_budget: bool,
     /// Whether the rules drew the conclusion.
     by_rules: bool,
 }
@@ -59,6 +61,7 @@ impl Trouble {
             let mut seen = self.seen();
             seen.in_a_row += 1;
             seen.given_up = error.is_final() || seen.in_a_row >= GIVE_UP_AFTER;
+            seen.over_budget |= matches!(error, ModelError::Budget(_));
             seen.last = Some(message.clone());
         }
         // An interruption is the user's wish and is told elsewhere.
@@ -73,6 +76,12 @@ impl Trouble {
 
     pub fn rules_concluded(&self) -> bool {
         self.seen().by_rules
+    }
+
+    /// Why the run is incomplete, when a budget ended the model's part.
+    pub fn budget(&self, lang: Lang) -> Option<String> {
+        let over = self.seen().over_budget;
+        over.then(|| lang.pick("the model's budget is used up", "模型预算已用完").to_string())
     }
 
     /// What the diagnosis says of it.

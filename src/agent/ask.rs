@@ -1,0 +1,189 @@
+//! A question instead of an alert: one agent with tools for a simple one; plan, steps and an answer for a complex one.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::merge::{Update, merge, record};
+use super::{Crew, Task, execute, plan, replan, retrieve_knowledge};
+use crate::agent::graph::Next;
+use crate::domain::text::clean_line;
+use crate::domain::{Alert, AlertStatus, Evidence, Plan, RunStatus, State, Usage};
+use crate::event::EventKind;
+use crate::llm::ModelError;
+use crate::reason::llm::{ASK_STEP, Llm, Question, Route, Routed};
+use crate::reason::{StepMove, facts};
+
+/// Rounds of calls for a simple question.
+const MAX_TURNS: usize = 6;
+const TITLE_CHARS: usize = 200;
+
+/// What is asked.
+pub struct AskTask {
+    pub question: Question,
+    /// The user's choice of the way; `None`: it is found out.
+    pub route: Option<Route>,
+    /// Everything else, as for an alert; its alerts are those of [`question_alert`].
+    pub task: Task,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct AskOutcome {
+    pub routed: Routed,
+    pub result: Result<AskAnswer, ModelError>,
+    pub status: RunStatus,
+    pub evidence: Vec<Evidence>,
+    pub plan: Plan,
+    pub usage: Usage,
+}
+
+/// An answer with what it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskAnswer {
+    pub text: String,
+    /// Sentences that were struck for lack of evidence.
+    pub struck: Vec<String>,
+}
+
+/// A question in the shape of an alert, so that the same nodes can work on it.
+pub fn question_alert(question: &str) -> Alert {
+    Alert {
+        name: clean_line(question, TITLE_CHARS),
+        service: None,
+        severity: None,
+        status: AlertStatus::Firing,
+        labels: Default::default(),
+        annotations: [("question".to_string(), question.to_string())].into(),
+        starts_at: None,
+        ends_at: None,
+        fingerprint: String::new(),
+    }
+}
+
+/// Answers, always: what goes wrong is in the outcome, with what was found until then.
+pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
+    let mut facts = facts::analyze(&ask.task.alerts, ask.task.now);
+    facts.lang = ask.task.lang.unwrap_or(facts.lang);
+    let mut state = State {
+        topology: ask.task.topology.clone(),
+        tools: crew.invoker.registry().specs(),
+        ..State::begin(ask.task.alerts.clone(), facts)
+    };
+    let (history, used) = llm.remembered(std::mem::take(&mut ask.question.history)).await;
+    ask.question.history = history;
+    state.usage.add(used);
+    let standalone = llm.standalone(&ask.question).await;
+    state.usage.add(standalone.usage);
+    ask.question.text = standalone.value;
+    let routed = match ask.route {
+        Some(route) => Routed { route, reason: "it was asked for".into() },
+        None => {
+            let reasoned = llm.route(&ask.question.text).await;
+            state.usage.add(reasoned.usage);
+            reasoned.value
+        }
+    };
+    let way = match routed.route {
+        Route::Simple => "simple",
+        Route::Complex => "complex",
+    };
+    crew.events.emit(EventKind::Thought { step: None, text: format!("{way}: {}", routed.reason) });
+    let cancel = crew.cancel.child_token();
+    let work = async {
+        match routed.route {
+            Route::Simple => simple(&ask, &llm, &crew, &mut state, &cancel).await,
+            Route::Complex => complex(&ask, &llm, &crew, &mut state, &cancel).await,
+        }
+    };
+    let result = tokio::select! {
+        biased;
+        () = crew.cancel.cancelled() => Err(ModelError::Cancelled),
+        result = tokio::time::timeout_at(Instant::now() + crew.bounds.max_time, work) => {
+            result.unwrap_or_else(|_| Err(ModelError::Budget("the time budget is used up".into())))
+        }
+    };
+    let status = match &result {
+        Ok(_) => RunStatus::Complete,
+        Err(ModelError::Cancelled) => RunStatus::Cancelled,
+        Err(_) => RunStatus::Incomplete,
+    };
+    crew.events.emit(EventKind::RunEnded { status, diagnosis: None });
+    AskOutcome { routed, result, status, evidence: state.evidence, plan: state.plan, usage: state.usage }
+}
+
+async fn simple(
+    ask: &AskTask,
+    llm: &Llm,
+    crew: &Crew,
+    state: &mut State,
+    cancel: &CancellationToken,
+) -> Result<AskAnswer, ModelError> {
+    let mut talk = None;
+    for _ in 0..MAX_TURNS {
+        let (next, so_far, usage) = llm.answer_move(state, &ask.question, talk).await?;
+        state.usage.add(usage);
+        talk = Some(so_far);
+        match next {
+            StepMove::Done { conclusion } => {
+                let checked = llm.checked(state, &conclusion);
+                return Ok(AskAnswer { text: checked.text, struck: checked.struck });
+            }
+            StepMove::Call { thought, calls } => {
+                if !thought.is_empty() {
+                    crew.events.emit(EventKind::Thought { step: Some(ASK_STEP), text: thought });
+                }
+                let outcomes = crew.invoker.invoke_all(&calls, Some(ASK_STEP), cancel).await;
+                for (call, outcome) in calls.into_iter().zip(outcomes) {
+                    let known = state.evidence.len();
+                    record(state, call, outcome, Some(ASK_STEP), &ask.task.zone);
+                    announce(crew, &state.evidence[known..]);
+                }
+            }
+        }
+    }
+    Err(ModelError::Garbage(format!("no answer within {MAX_TURNS} rounds of calls")))
+}
+
+async fn complex(
+    ask: &AskTask,
+    llm: &Llm,
+    crew: &Crew,
+    state: &mut State,
+    cancel: &CancellationToken,
+) -> Result<AskAnswer, ModelError> {
+    let found = retrieve_knowledge::run(state, crew, cancel).await;
+    absorb(state, crew, &ask.task, found.updates);
+    let planned = plan::run(state, crew).await;
+    absorb(state, crew, &ask.task, planned.updates);
+    for _ in 0..crew.bounds.max_steps {
+        if state.plan.next_pending().is_none() {
+            break;
+        }
+        let worked = execute::run(state, &ask.task, crew, cancel).await;
+        absorb(state, crew, &ask.task, worked.updates);
+        let decided = replan::run(state, crew).await;
+        absorb(state, crew, &ask.task, decided.updates);
+        if decided.next == Next::Finish {
+            break;
+        }
+    }
+    let mut on_text = |text: &str| crew.events.emit(EventKind::AnswerDelta { text: text.to_string() });
+    let reasoned = llm.respond(state, &ask.question, &mut on_text).await?;
+    state.usage.add(reasoned.usage);
+    Ok(AskAnswer { text: reasoned.value.text, struck: reasoned.value.struck })
+}
+
+fn absorb(state: &mut State, crew: &Crew, task: &Task, updates: Vec<Update>) {
+    for update in updates {
+        announce(crew, &merge(state, update, &task.zone));
+    }
+    state.closed_tools = crew.invoker.closed_tools();
+}
+
+fn announce(crew: &Crew, evidence: &[Evidence]) {
+    for one in evidence {
+        crew.events.emit(EventKind::EvidenceFound { evidence: Box::new(one.clone()) });
+    }
+}
