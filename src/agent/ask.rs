@@ -71,39 +71,18 @@ pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
         tools: crew.invoker.registry().specs(),
         ..State::begin(ask.task.alerts.clone(), facts)
     };
-    let (history, used) = llm.remembered(std::mem::take(&mut ask.question.history)).await;
-    ask.question.history = history;
-    state.usage.add(used);
-    let standalone = llm.standalone(&ask.question).await;
-    state.usage.add(standalone.usage);
-    ask.question.text = standalone.value;
-    let routed = match ask.route {
-        Some(route) => Routed { route, reason: "it was asked for".into() },
-        None => {
-            let reasoned = llm.route(&ask.question.text).await;
-            state.usage.add(reasoned.usage);
-            reasoned.value
-        }
-    };
-    let way = match routed.route {
-        Route::Simple => "simple",
-        Route::Complex => "complex",
-    };
-    crew.events.emit(EventKind::Thought { step: None, text: format!("{way}: {}", routed.reason) });
     let cancel = crew.cancel.child_token();
-    let work = async {
-        match routed.route {
-            Route::Simple => simple(&ask, &llm, &crew, &mut state, &cancel).await,
-            Route::Complex => complex(&ask, &llm, &crew, &mut state, &cancel).await,
-        }
-    };
+    let mut routed = None;
+    let deadline = Instant::now() + crew.bounds.max_time;
     let result = tokio::select! {
         biased;
         () = crew.cancel.cancelled() => Err(ModelError::Cancelled),
-        result = tokio::time::timeout_at(Instant::now() + crew.bounds.max_time, work) => {
+        result = tokio::time::timeout_at(deadline, work(&mut ask, &llm, &crew, &mut state, &mut routed, &cancel)) => {
             result.unwrap_or_else(|_| Err(ModelError::Budget("the time budget is used up".into())))
         }
     };
+    let routed =
+        routed.unwrap_or_else(|| Routed { route: Route::Simple, reason: "it ended before a way was chosen".into() });
     let status = match &result {
         Ok(_) => RunStatus::Complete,
         Err(ModelError::Cancelled) => RunStatus::Cancelled,
@@ -111,6 +90,41 @@ pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
     };
     crew.events.emit(EventKind::RunEnded { status, diagnosis: None });
     AskOutcome { routed, result, status, evidence: state.evidence, plan: state.plan, usage: state.usage }
+}
+
+/// From the question to its answer: what it leaves to the conversation is put in, a way is chosen and gone.
+async fn work(
+    ask: &mut AskTask,
+    llm: &Llm,
+    crew: &Crew,
+    state: &mut State,
+    routed: &mut Option<Routed>,
+    cancel: &CancellationToken,
+) -> Result<AskAnswer, ModelError> {
+    let (history, used) = llm.remembered(std::mem::take(&mut ask.question.history)).await;
+    ask.question.history = history;
+    state.usage.add(used);
+    let standalone = llm.standalone(&ask.question).await;
+    state.usage.add(standalone.usage);
+    ask.question.text = standalone.value;
+    let chosen = match ask.route {
+        Some(route) => Routed { route, reason: "it was asked for".into() },
+        None => {
+            let reasoned = llm.route(&ask.question.text).await;
+            state.usage.add(reasoned.usage);
+            reasoned.value
+        }
+    };
+    let way = match chosen.route {
+        Route::Simple => "simple",
+        Route::Complex => "complex",
+    };
+    crew.events.emit(EventKind::Thought { step: None, text: format!("{way}: {}", chosen.reason) });
+    let route = routed.insert(chosen).route;
+    match route {
+        Route::Simple => simple(ask, llm, crew, state, cancel).await,
+        Route::Complex => complex(ask, llm, crew, state, cancel).await,
+    }
 }
 
 async fn simple(

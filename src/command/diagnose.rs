@@ -17,7 +17,7 @@ use crate::agent::{self, Bounds, Crew, Task};
 use crate::alert;
 use crate::config::AgentConfig;
 use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Lang, RunStatus};
-use crate::event::EventSink;
+use crate::event::{EventKind, EventSink};
 use crate::reason::Reasoner;
 use crate::reason::rules::Rules;
 use crate::source::incident::Incident;
@@ -181,6 +181,9 @@ async fn diagnose(
     let mut renderer = renderer(args, context, lang, zone);
     let run = tokio::spawn(agent::run(task, crew));
     while let Some(event) = received.recv().await {
+        if let (EventKind::Warning { message }, true) = (&event.kind, context.is_json() && !args.events) {
+            context.warn(message);
+        }
         renderer.event(&event)?;
     }
     let diagnosis = run.await?;

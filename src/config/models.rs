@@ -40,6 +40,18 @@ pub struct ModelConfig {
     pub price: Option<Price>,
 }
 
+impl ModelConfig {
+    /// The model and where it is, in words.
+    pub fn called(&self) -> String {
+        match &self.provider {
+            ModelProvider::OpenAi(endpoint) | ModelProvider::Anthropic(endpoint) => {
+                format!("{} at {}", endpoint.model, endpoint.base_url)
+            }
+            ModelProvider::Replay(path) => path.display().to_string(),
+        }
+    }
+}
+
 /// The profiles by role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelsConfig {
