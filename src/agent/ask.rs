@@ -12,8 +12,8 @@ use crate::domain::text::clean_line;
 use crate::domain::{Alert, AlertStatus, Evidence, Plan, RunStatus, State, Usage};
 use crate::event::EventKind;
 use crate::llm::ModelError;
+use crate::reason::StepMove;
 use crate::reason::llm::{ASK_STEP, Llm, Question, Route, Routed};
-use crate::reason::{StepMove, facts};
 
 /// Rounds of calls for a simple question.
 const MAX_TURNS: usize = 6;
@@ -64,12 +64,10 @@ pub fn question_alert(question: &str) -> Alert {
 
 /// Answers, always: what goes wrong is in the outcome, with what was found until then.
 pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
-    let mut facts = facts::analyze(&ask.task.alerts, ask.task.now);
-    facts.lang = ask.task.lang.unwrap_or(facts.lang);
     let mut state = State {
         topology: ask.task.topology.clone(),
         tools: crew.invoker.registry().specs(),
-        ..State::begin(ask.task.alerts.clone(), facts)
+        ..State::begin(ask.task.alerts.clone(), ask.task.facts.clone())
     };
     let cancel = crew.cancel.child_token();
     let mut routed = None;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Context, Exit, models, services};
 use crate::config::{EmbedderConfig, EndpointConfig, ModelConfig, ModelProvider, RemoteEmbedderConfig};
 use crate::domain::Lang;
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::knowledge::{Embedder, TextRole, Use};
 use crate::llm::{ChatModel, JsonMode, ModelError};
 
@@ -210,7 +210,7 @@ async fn store(context: &Context, lang: Lang) -> Check {
         Ok(0) => Check::note("knowledge", location, lang.pick("it is empty: oncall index", "索引为空：oncall index")),
         Ok(count) => Check::ok(
             "knowledge",
-            lang.pick(format!("{count} passages in {location}"), format!("{location} 中有 {count} 段")),
+            lang.pick(format!("{} in {location}", counted(count, "passage")), format!("{location} 中有 {count} 段")),
         ),
         Err(error) => Check::failed("knowledge", error.to_string(), "oncall index --rebuild"),
     }

@@ -136,8 +136,9 @@ fn build(answer: SynthesisAnswer, state: &State, checker: &Checker<'_>, floor: &
     hypotheses.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let root_cause = answer.root_cause.and_then(|cause| {
         let service = cause.service.map(|service| clean_line(&service, NAME_CHARS)).filter(|name| !name.is_empty());
+        let category = Category::from_id(&cause.category)?;
         let same = |one: &&mut Hypothesis| {
-            one.category == cause.category && (service.is_none() || one.service.is_none() || one.service == service)
+            one.category == category && (service.is_none() || one.service.is_none() || one.service == service)
         };
         let named = hypotheses.iter_mut().find(same)?;
         let bears = category != Category::Unknown && named.evidence_for.iter().any(|id| is_proof(state, id));
