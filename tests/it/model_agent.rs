@@ -15,6 +15,7 @@ use oncall::domain::{
 };
 use oncall::event::{Event, EventKind, EventSink};
 use oncall::llm::{Chat, ChatSettings, Meter, Replay};
+use oncall::reason::facts;
 use oncall::reason::llm::prompts::Prompts;
 use oncall::reason::llm::{Llm, Models};
 use oncall::tool::Tool;
@@ -256,12 +257,12 @@ async fn run(tools: Vec<Arc<dyn Tool>>, exchanges: &[Value]) -> (Diagnosis, Vec<
         bounds: Bounds { max_steps: 10, max_nodes: 30, max_time: Duration::from_secs(60) },
     };
     let payload = r#"{"labels":{"alertname":"HighErrorRate","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
+    let alerts = alert::parse(payload).unwrap().alerts;
     let task = Task {
         session_id: "test".into(),
-        alerts: alert::parse(payload).unwrap().alerts,
-        now: "2026-03-04T06:45:00Z".parse().unwrap(),
+        facts: facts::analyze(&alerts, "2026-03-04T06:45:00Z".parse().unwrap()),
+        alerts,
         zone: TimeZone::UTC,
-        lang: None,
         topology: Default::default(),
         absent_sources: Vec::new(),
     };
