@@ -59,7 +59,7 @@ pub struct Config {
 pub enum EmbedderConfig {
     #[default]
     Embedded,
-    Remote(RemoteEmbedderConfig),
+    Remote(Box<RemoteEmbedderConfig>),
 }
 
 /// An embedding service.
