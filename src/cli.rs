@@ -7,7 +7,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, index, logs, metrics, prompts,
-    search, tools,
+    search, session, tools, trace,
 };
 use crate::config::{ConfigError, Overrides, Surroundings};
 use crate::domain::Lang;
@@ -106,6 +106,10 @@ pub enum Command {
     Logs(logs::LogsArgs),
     /// Evaluate PromQL, with a sparkline, a summary and change points
     Metrics(metrics::MetricsArgs),
+    /// List, show, export, compare, judge and forget stored sessions
+    Session(session::SessionArgs),
+    /// Show the timeline of a session
+    Trace(trace::TraceArgs),
     /// List the tools, or call one
     Tools(tools::ToolsArgs),
     /// Show the templates that a model gets, or copy them to change them

@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
 use super::models::{self, BudgetArgs};
+use super::recording::{self, Recording};
 use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
 use crate::agent::{self, Bounds, Crew, Task};
@@ -75,14 +76,12 @@ fn exit_of(diagnosis: &Diagnosis) -> Exit {
     }
 }
 
-/// Ctrl-C once ends with the best so far; twice leaves at once.
+/// Ctrl-C, or a termination signal, once ends with the best so far; twice leaves at once.
 pub(super) async fn watch_interrupts(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        cancel.cancel();
-    }
-    if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(i32::from(Exit::Interrupted.code()));
-    }
+    recording::interrupted().await;
+    cancel.cancel();
+    recording::interrupted().await;
+    std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 
 /// `--incident`, or the alert's own folder when it holds an `incident.toml`.
@@ -178,13 +177,16 @@ async fn diagnose(
         topology: world.topology,
         absent_sources: world.absent,
     };
+    let mut recording = Recording::of_diagnosis(&task.session_id, &task.alerts[0].name, lang, context)?;
     let mut renderer = renderer(args, context, lang, zone);
     let run = tokio::spawn(agent::run(task, crew));
     while let Some(event) = received.recv().await {
+        recording.event(&event);
         renderer.event(&event)?;
     }
     let diagnosis = run.await?;
     renderer.finish(&diagnosis)?;
+    recording.finish(context).await;
     Ok(diagnosis)
 }
 

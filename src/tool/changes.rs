@@ -84,7 +84,15 @@ impl RecentChanges {
             let whose = service.map(|service| format!(" of {service}")).unwrap_or_default();
             findings.push(Finding::Nothing { what: format!("change or rollout{whose}") });
         }
-        Ok(Output { source: asked.names, window: Some(window), findings, notes, truncated, served: Served::Live })
+        Ok(Output {
+            source: asked.names,
+            window: Some(window),
+            findings,
+            notes,
+            truncated,
+            served: Served::Live,
+            retrieval: None,
+        })
     }
 }
 

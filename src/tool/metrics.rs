@@ -155,6 +155,7 @@ impl Asked {
             notes: self.notes,
             truncated: found > MAX_SERIES,
             served: Served::Live,
+            retrieval: None,
         }
     }
 }

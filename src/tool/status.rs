@@ -71,6 +71,7 @@ impl WorkloadStatus {
             notes: asked.answer.notes.clone(),
             truncated: false,
             served: Served::Live,
+            retrieval: None,
         };
         // Rollouts alone say nothing of the state.
         let is_well = asked.answer.workloads.is_empty()

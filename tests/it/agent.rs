@@ -62,6 +62,7 @@ fn nothing(tool: &str) -> Outcome {
         notes: Vec::new(),
         truncated: false,
         served: Served::Live,
+        retrieval: None,
     })
 }
 

@@ -10,4 +10,7 @@ mod program;
 mod promql;
 mod remote_embedding;
 mod servers;
+mod sessions;
+mod stored;
+mod traces;
 mod variants;
