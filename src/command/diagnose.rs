@@ -106,7 +106,11 @@ async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow:
 }
 
 /// The alerts to diagnose together: the one selected alone, else the largest group of one root, firing ones first.
-fn choose(batch: &AlertBatch, select: Option<NonZeroUsize>, context: &Context) -> anyhow::Result<Vec<Alert>> {
+pub(super) fn choose(
+    batch: &AlertBatch,
+    select: Option<NonZeroUsize>,
+    context: &Context,
+) -> anyhow::Result<Vec<Alert>> {
     let count = batch.alerts.len();
     if let Some(n) = select {
         let alert = batch.alerts.get(n.get() - 1);

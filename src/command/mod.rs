@@ -11,6 +11,7 @@ pub mod completions;
 pub mod config;
 pub mod diagnose;
 pub mod doctor;
+pub mod eval;
 mod extract;
 pub mod index;
 pub mod logs;
