@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, index, logs, metrics, prompts,
-    search, tools,
+    Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, eval, index, logs, metrics,
+    prompts, search, session, tools, trace,
 };
 use crate::config::{ConfigError, Overrides, Surroundings};
 use crate::domain::Lang;
@@ -106,6 +106,12 @@ pub enum Command {
     Logs(logs::LogsArgs),
     /// Evaluate PromQL, with a sparkline, a summary and change points
     Metrics(metrics::MetricsArgs),
+    /// List, show, export, compare, judge and forget stored sessions
+    Session(session::SessionArgs),
+    /// Show the timeline of a session
+    Trace(trace::TraceArgs),
+    /// Diagnose incidents whose cause is known, and count what was found
+    Eval(eval::EvalArgs),
     /// List the tools, or call one
     Tools(tools::ToolsArgs),
     /// Show the templates that a model gets, or copy them to change them

@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Alert, Call, Diagnosis, Evidence, Facts, FailureKind, Plan, RunStatus, Served, Usage};
+use crate::domain::{
+    Alert, Call, Diagnosis, Evidence, Facts, FailureKind, Plan, RetrievalQuality, RunStatus, Served, Usage,
+};
 
 /// An event with its place in the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +62,8 @@ pub enum EventKind {
         /// Unique within the run.
         call_id: u64,
         step: Option<u32>,
+        /// `builtin`, the MCP server, or nothing when there is no such tool.
+        server: String,
         call: Call,
     },
     CallEnded {
@@ -109,6 +113,11 @@ pub enum CallResult {
         served: Served,
         /// The first 500 characters of the findings as JSON.
         preview: String,
+        /// Bytes of all of it.
+        bytes: usize,
+        /// For retrieval: how good it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retrieval: Option<RetrievalQuality>,
     },
     Failure {
         kind: FailureKind,

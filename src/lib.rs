@@ -8,6 +8,8 @@ pub mod domain;
 pub mod event;
 /// How remote services are spoken to.
 pub mod http;
+/// Events folded into records and spans.
+pub mod trace;
 /// One checked configuration.
 pub mod config;
 /// Payload → alert.
@@ -20,6 +22,8 @@ pub mod analysis;
 pub mod llm;
 /// Runbooks: split → embed → store → retrieve.
 pub mod knowledge;
+/// Everything that happened, kept.
+pub mod session;
 /// Questions that can be asked.
 pub mod tool;
 /// Who plans and concludes.

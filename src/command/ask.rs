@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::models::{self, BudgetArgs};
+use super::recording::Recording;
 use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, world};
 use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
 use crate::agent::{Bounds, Crew, Task};
@@ -95,6 +96,7 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
         recorder: None,
     };
     let session_id = Uuid::now_v7().to_string();
+    let mut recording = Recording::of_question(&session_id, &question, lang, context)?;
     let Some(llm) = models::reasoner(context, &around)? else {
         if args.incident.is_some() {
             context.warn(lang.pick(
@@ -102,28 +104,31 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
                 "未配置模型时只查阅手册；可用 `oncall diagnose --incident` 分析证据",
             ));
         }
-        return by_extract(&question, lang, &session_id, Vec::new(), context).await.map(|()| Exit::Success);
+        by_extract(&question, lang, &session_id, Vec::new(), &mut recording, context).await?;
+        recording.finish(context).await;
+        return Ok(Exit::Success);
     };
     let interrupts = tokio::spawn(diagnose::watch_interrupts(cancel.clone()));
-    let watching = tokio::spawn(watch(received, context.clone()));
+    let watching = tokio::spawn(watch(received, recording, context.clone()));
     let asked =
         Asked { args: &args, question: &question, lang, zone, incident: incident.as_ref(), session_id: &session_id };
     let outcome = ask(asked, Arc::clone(&llm), events, cancel, context).await;
     interrupts.abort();
-    let _ = watching.await;
+    let mut recording = watching.await?;
     let exit = match outcome.status {
         RunStatus::Cancelled => Exit::Interrupted,
         RunStatus::Incomplete if matches!(outcome.result, Err(ModelError::Budget(_))) => Exit::Incomplete,
         RunStatus::Incomplete | RunStatus::Complete => Exit::Success,
     };
     match &outcome.result {
-        Ok(_) => print_answer(&outcome, &llm, lang, session_id, context)?,
+        Ok(_) => print_answer(&outcome, &llm, lang, session_id, &mut recording, context)?,
         Err(error) => {
             let note = lang.pick(format!("the model gave no answer: {error}"), format!("模型未能给出答案：{error}"));
             context.warn(&note);
-            by_extract(&question, lang, &session_id, vec![note], context).await?;
+            by_extract(&question, lang, &session_id, vec![note], &mut recording, context).await?;
         }
     }
+    recording.finish(context).await;
     Ok(exit)
 }
 
@@ -187,9 +192,14 @@ async fn ask(
     answer(AskTask { question, route: asked.args.route(), task }, llm, crew).await
 }
 
-/// Tells on stderr what the agent does.
-async fn watch(mut received: tokio::sync::mpsc::UnboundedReceiver<Event>, context: Context) {
+/// Tells on stderr what the agent does, and records it.
+async fn watch(
+    mut received: tokio::sync::mpsc::UnboundedReceiver<Event>,
+    mut recording: Recording,
+    context: Context,
+) -> Recording {
     while let Some(event) = received.recv().await {
+        recording.event(&event);
         match event.kind {
             EventKind::Thought { text, .. } => context.note(&clean_line(&text, LINE_CHARS)),
             EventKind::CallStarted { call, .. } => context.note(&crate::reason::words::call(&call)),
@@ -201,6 +211,7 @@ async fn watch(mut received: tokio::sync::mpsc::UnboundedReceiver<Event>, contex
             _ => {}
         }
     }
+    recording
 }
 
 /// The agent's answer, its citations as numbered references.
@@ -209,6 +220,7 @@ fn print_answer(
     llm: &Llm,
     lang: Lang,
     session_id: String,
+    recording: &mut Recording,
     context: &Context,
 ) -> anyhow::Result<()> {
     let Ok(answered) = &outcome.result else { return Ok(()) };
@@ -231,7 +243,15 @@ fn print_answer(
         notes: notes.collect(),
         usage: outcome.usage,
     };
+    recording.answered(&document.answer, route_id(document.route), document.model.as_deref(), document.usage);
     print(&document, lang, context)
+}
+
+fn route_id(route: Route) -> &'static str {
+    match route {
+        Route::Simple => "simple",
+        Route::Complex => "complex",
+    }
 }
 
 /// `[E7, E3]` becomes `[2][1]`.
@@ -274,6 +294,7 @@ async fn by_extract(
     lang: Lang,
     session_id: &str,
     notes: Vec<String>,
+    recording: &mut Recording,
     context: &Context,
 ) -> anyhow::Result<()> {
     let knowledge = index::open(context, Use::AsItIs).await?;
@@ -290,6 +311,7 @@ async fn by_extract(
         notes,
         usage: Usage::default(),
     };
+    recording.answered(&document.answer, route_id(document.route), document.model.as_deref(), document.usage);
     print(&document, lang, context)
 }
 

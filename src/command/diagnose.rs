@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
 use super::models::{self, BudgetArgs};
+use super::recording::{self, Recording};
 use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
 use crate::agent::{self, Bounds, Crew, Task};
@@ -92,14 +93,12 @@ fn exit_of(diagnosis: &Diagnosis) -> Exit {
     }
 }
 
-/// Ctrl-C once ends with the best so far; twice leaves at once.
+/// Ctrl-C, or a termination signal, once ends with the best so far; twice leaves at once.
 pub(super) async fn watch_interrupts(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        cancel.cancel();
-    }
-    if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(i32::from(Exit::Interrupted.code()));
-    }
+    recording::interrupted().await;
+    cancel.cancel();
+    recording::interrupted().await;
+    std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 
 /// `--incident`, or the alert's own folder when it holds an `incident.toml`.
@@ -131,7 +130,7 @@ async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow:
 }
 
 /// The alerts to diagnose together: the one selected alone, else the largest group of one root, firing ones first.
-fn choose(batch: &AlertBatch, select: Option<usize>, context: &Context) -> anyhow::Result<Vec<Alert>> {
+pub(super) fn choose(batch: &AlertBatch, select: Option<usize>, context: &Context) -> anyhow::Result<Vec<Alert>> {
     let count = batch.alerts.len();
     if let Some(n) = select {
         let alert = batch.alerts.get(n - 1);
@@ -200,8 +199,11 @@ async fn diagnose(
         topology: world.topology,
         absent_sources: world.absent,
     };
+    let name = &task.alerts[0].name;
+    let mut recording = Recording::of_diagnosis(&task.session_id, name, task.facts.lang, context)?;
     let run = tokio::spawn(agent::run(task, crew));
     while let Some(event) = received.recv().await {
+        recording.event(&event);
         if let (EventKind::Warning { message }, true) = (&event.kind, context.is_json() && !args.events) {
             context.warn(message);
         }
@@ -209,6 +211,7 @@ async fn diagnose(
     }
     let diagnosis = run.await?;
     renderer.finish(&diagnosis)?;
+    recording.finish(context).await;
     Ok(diagnosis)
 }
 

@@ -11,15 +11,19 @@ pub mod completions;
 pub mod config;
 pub mod diagnose;
 pub mod doctor;
+pub mod eval;
 mod extract;
 pub mod index;
 pub mod logs;
 pub mod metrics;
 pub mod models;
 pub mod prompts;
+pub mod recording;
 pub mod search;
 mod services;
+pub mod session;
 pub mod tools;
+pub mod trace;
 pub mod world;
 
 /// How a command ended, when it was no error. [`std::process::ExitCode`] in words.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::file::{self, find_config_file};
 use super::shape::File;
-use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, Overrides, models, services};
+use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, OtlpConfig, Overrides, models, services};
 use crate::domain::text::nearest;
 
 /// Where a value came from.
@@ -112,6 +112,7 @@ pub fn load(overrides: &Overrides, around: &Surroundings) -> Result<Config, Conf
     let merged = parse_merged(&values)?;
     let mut config = check(merged, &values, path.as_deref(), &around.variables)?;
     config.data_dir = data_dir(overrides, around);
+    config.otlp = super::otlp::receiver(&around.variables);
     config.warnings = warnings;
     config.values = values;
     Ok(config)
@@ -260,6 +261,7 @@ fn check(
         sessions_url: file.sessions.unwrap_or_default().url.unwrap_or_else(|| "sqlite".into()),
         redact: services.redact(file.redact.unwrap_or_default())?,
         serve_listen: file.serve.unwrap_or_default().listen.unwrap_or_default(),
+        otlp: OtlpConfig::default(),
         data_dir: PathBuf::new(),
         file: path.map(Path::to_path_buf),
         values: Values::new(),

@@ -7,6 +7,7 @@ mod endpoint;
 mod file;
 mod layers;
 mod models;
+mod otlp;
 mod services;
 mod shape;
 mod show;
@@ -44,6 +45,8 @@ pub struct Config {
     pub sessions_url: String,
     pub redact: RedactConfig,
     pub serve_listen: String,
+    /// Where traces are sent, as the variables of OpenTelemetry say it.
+    pub otlp: OtlpConfig,
     /// Where the store and all other data live.
     pub data_dir: PathBuf,
     /// The file that was read, if any.
@@ -118,6 +121,15 @@ pub struct AgentConfig {
     pub max_cost: Option<f64>,
     /// A folder of templates that replace those compiled in.
     pub prompts: Option<PathBuf>,
+}
+
+/// `OTEL_EXPORTER_OTLP_ENDPOINT` and what belongs to it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OtlpConfig {
+    /// The address that takes traces; `None`: nothing is sent unless it is asked for.
+    pub endpoint: Option<String>,
+    pub headers: BTreeMap<String, String>,
+    pub service_name: String,
 }
 
 /// What flags may override.

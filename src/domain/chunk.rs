@@ -35,3 +35,40 @@ pub struct Hit {
     /// Cosine of query and passage, -1 to 1; centred by language for the embedded model, where under .18 is no match.
     pub cosine: f64,
 }
+
+/// Whether what a search found can be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RetrievalVerdict {
+    /// The best passage names an identifier of the query, or is clearly near to it.
+    Strong,
+    Weak,
+    /// Nothing was kept.
+    None,
+}
+
+/// How good a search was on both of its levels: L0, what recall brought up; L1, what reranking kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RetrievalQuality {
+    /// Distinct passages that either search brought up.
+    pub candidates: usize,
+    /// Smallest squared distance of the vectors, 0 to 4.
+    pub best_distance: Option<f64>,
+    /// Best full-text score.
+    pub best_text_score: Option<f64>,
+    /// Passages in the answer.
+    pub kept: usize,
+    /// Score of the first passage after reranking.
+    pub best_score: Option<f64>,
+    /// Its distance from the second one, where there is one.
+    pub margin: Option<f64>,
+    pub verdict: RetrievalVerdict,
+}
+
+/// What a search found, and how good it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    pub quality: RetrievalQuality,
+}

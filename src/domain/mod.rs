@@ -13,6 +13,7 @@ pub mod lang;
 pub mod log;
 pub mod metric;
 pub mod plan;
+pub mod session;
 pub mod state;
 pub mod status;
 pub mod text;
@@ -21,7 +22,7 @@ pub mod tool;
 
 pub use alert::{Alert, AlertBatch, AlertStatus, Facts, PayloadShape, Severity, Symptom};
 pub use category::Category;
-pub use chunk::{Chunk, Hit};
+pub use chunk::{Chunk, Found, Hit, RetrievalQuality, RetrievalVerdict};
 pub use diagnosis::{
     Diagnosis, Hypothesis, NextStep, Reference, RootCause, RunStatus, SourceReport, SourceStatus, Timing, Usage,
     Verdict,
@@ -33,6 +34,10 @@ pub use metric::{
     ChangePoint, MetricInfo, MetricType, RankedService, Sample, Series, SeriesShape, SeriesSummary, service_of,
 };
 pub use plan::{Call, Decision, Plan, Step, StepState};
+pub use session::{
+    AgentStep, Feedback, InvocationStatus, Judgement, Message, Role, Session, SessionKind, SessionRecord,
+    SessionStatus, ToolInvocation,
+};
 pub use state::{Invocation, State, Topology};
 pub use status::{Change, ChangeKind, ContainerStatus, KubeEvent, NodeStatus, PodStatus, Rollout, Workload};
 pub use time::Window;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Finding, Window};
+use super::{Finding, RetrievalQuality, Window};
 
 /// How a tool presents itself to a reasoner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Output {
     /// Whether a limit cut the answer.
     pub truncated: bool,
     pub served: Served,
+    /// For retrieval: how good it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrieval: Option<RetrievalQuality>,
 }
 
 /// Why a call failed.
@@ -71,6 +74,19 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// The identifier, as in JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::BadArguments => "bad_arguments",
+            Self::Timeout => "timeout",
+            Self::Unauthorized => "unauthorized",
+            Self::Unavailable => "unavailable",
+            Self::SourceError => "source_error",
+            Self::Closed => "closed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// Whether the same call may work a moment later.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Timeout | Self::Unavailable)

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Hit, Lang};
+use crate::domain::{Found, Hit, Lang};
 pub use collect::{Origin, Trouble};
 use embed::EmbeddedModel;
 pub use embed::{RemoteEmbedder, RemoteSettings};
@@ -257,6 +257,11 @@ impl Knowledge {
 
     /// The passages that answer a query, best first, at most `k`; none where nothing is close enough.
     pub async fn search(&self, query: &str, k: usize) -> Result<Vec<Hit>, KnowledgeError> {
+        Ok(self.find(query, k).await?.hits)
+    }
+
+    /// The same, with how good the search was.
+    pub async fn find(&self, query: &str, k: usize) -> Result<Found, KnowledgeError> {
         retrieve::search(&self.store, &*self.embedder, self.reranker.as_ref(), query, k).await
     }
 

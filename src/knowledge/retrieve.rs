@@ -13,7 +13,7 @@ use super::rows::Candidate;
 use super::store::Store;
 use super::{Embedder, KnowledgeError, MatchFloor, TextRole, terms};
 use crate::domain::text::{clean, clean_line};
-use crate::domain::{Hit, Lang};
+use crate::domain::{Found, Hit, Lang, RetrievalQuality, RetrievalVerdict};
 
 const TEXT_WEIGHT: f64 = 0.4;
 /// The document is about what the query names: nothing else comes before it.
@@ -32,10 +32,10 @@ pub(super) async fn search(
     reranker: Option<&Reranker>,
     query: &str,
     k: usize,
-) -> Result<Vec<Hit>, KnowledgeError> {
+) -> Result<Found, KnowledgeError> {
     let query = clean(query, MAX_QUERY_CHARS);
     if query.trim().is_empty() || k == 0 {
-        return Ok(Vec::new());
+        return Ok(Found { hits: Vec::new(), quality: Recall::default().quality(&[], embedder.match_floor()) });
     }
     // A reranker sees more than is wanted: it may bring up what stands further down.
     let kept = reranker.map_or(k, |reranker| reranker.top_n().max(k));
@@ -49,12 +49,45 @@ pub(super) async fn search(
     };
     let by_text = async { Ok::<_, KnowledgeError>(store.matching(&joined, limit).await?) };
     let ((vector, nearest), matching) = tokio::try_join!(by_vector, by_text)?;
-    let mut ranked = rank(&query, &vector, nearest, matching, embedder.match_floor());
+    let (mut ranked, recall) = rank(&query, &vector, nearest, matching, embedder.match_floor());
     ranked.truncate(kept);
     if let Some(reranker) = reranker {
         rerank(reranker, &query, &mut ranked).await;
     }
-    Ok(ranked.into_iter().take(k).enumerate().map(|(at, scored)| hit(at + 1, scored)).collect())
+    ranked.truncate(k);
+    let quality = recall.quality(&ranked, embedder.match_floor());
+    let hits = ranked.into_iter().enumerate().map(|(at, scored)| hit(at + 1, scored)).collect();
+    Ok(Found { hits, quality })
+}
+
+/// What both searches brought up, before anything was judged.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recall {
+    candidates: usize,
+    best_distance: Option<f64>,
+    best_text_score: Option<f64>,
+}
+
+impl Recall {
+    /// With what was kept of it, best first.
+    fn quality(self, kept: &[Scored], floor: MatchFloor) -> RetrievalQuality {
+        let value = |scored: &Scored| scored.relevance.unwrap_or_else(|| scored.score());
+        RetrievalQuality {
+            candidates: self.candidates,
+            best_distance: self.best_distance,
+            best_text_score: self.best_text_score,
+            kept: kept.len(),
+            best_score: kept.first().map(value),
+            margin: kept.get(1).map(|second| value(&kept[0]) - value(second)),
+            verdict: match kept.first() {
+                None => RetrievalVerdict::None,
+                Some(best) if best.named != Naming::Nowhere => RetrievalVerdict::Strong,
+                // Twice the floor: far enough from what all texts of one trade have in common.
+                Some(best) if best.cosine >= 2.0 * floor.with_terms => RetrievalVerdict::Strong,
+                Some(_) => RetrievalVerdict::Weak,
+            },
+        }
+    }
 }
 
 /// Orders candidates by the reranker's relevance, but for documents that the query names: those stay before the others.
@@ -160,8 +193,10 @@ fn rank(
     nearest: Vec<Candidate>,
     matching: Vec<Candidate>,
     floor: MatchFloor,
-) -> Vec<Scored> {
+) -> (Vec<Scored>, Recall) {
     let identifiers = rare_identifiers(query, nearest.iter().chain(&matching));
+    let best_distance = nearest.iter().map(|candidate| f64::from(candidate.measure)).reduce(f64::min);
+    let best_text_score = matching.iter().map(|candidate| f64::from(candidate.measure)).reduce(f64::max);
     let best_text = matching.iter().map(|candidate| f64::from(candidate.measure)).fold(f64::MIN_POSITIVE, f64::max);
     let mut scored: HashMap<String, Scored> = HashMap::new();
     let add = |candidate: Candidate| {
@@ -178,11 +213,12 @@ fn rank(
         let id = candidate.id.clone();
         scored.entry(id).or_insert_with(|| add(candidate)).text = Some(text);
     }
+    let candidates = scored.len();
     let mut matches: Vec<Scored> = scored.into_values().filter(|scored| scored.is_match(floor)).collect();
     // Equal scores stand in the order of their places, so that the same query gives the same answer.
     let place = |scored: &Scored| (scored.candidate.chunk.source.clone(), scored.candidate.chunk.start);
     matches.sort_by(|a, b| b.score().total_cmp(&a.score()).then_with(|| place(a).cmp(&place(b))));
-    matches
+    (matches, Recall { candidates, best_distance, best_text_score })
 }
 
 /// The identifiers of the query that only a few documents name: an alert's, not the product's.

@@ -84,7 +84,8 @@ impl RecentChanges {
             findings.push(Finding::Nothing { what: format!("change or rollout{whose}") });
         }
         let source = asked.roll.names.join(", ");
-        Ok(Output { source, window: Some(window), findings, notes, truncated, served: Served::Live })
+        let (window, served) = (Some(window), Served::Live);
+        Ok(Output { source, window, findings, notes, truncated, served, retrieval: None })
     }
 }
 

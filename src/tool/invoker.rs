@@ -86,7 +86,8 @@ impl Invoker {
     /// Makes a call.
     pub async fn invoke(&self, call: &Call, step: Option<u32>, cancel: &CancellationToken) -> Outcome {
         let call_id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.events.emit(EventKind::CallStarted { call_id, step, call: call.clone() });
+        let server = self.registry.get(&call.tool).map(|tool| tool.spec().server.clone()).unwrap_or_default();
+        self.events.emit(EventKind::CallStarted { call_id, step, server, call: call.clone() });
         let started = Instant::now();
         let (outcome, attempts) = self.answer(call, cancel).await;
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -247,6 +248,8 @@ fn call_result(outcome: &Outcome) -> CallResult {
                 truncated: output.truncated,
                 served: output.served,
                 preview: head(&json, PREVIEW_CHARS).to_owned(),
+                bytes: json.len(),
+                retrieval: output.retrieval,
             }
         }
         Outcome::Failure(failure) => CallResult::Failure { kind: failure.kind, message: failure.message.clone() },
@@ -334,6 +337,7 @@ mod tests {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            retrieval: None,
         }
     }
 
@@ -517,7 +521,7 @@ mod tests {
         assert_eq!(
             kinds,
             [
-                EventKind::CallStarted { call_id: 1, step: Some(2), call: call("tool") },
+                EventKind::CallStarted { call_id: 1, step: Some(2), server: "builtin".into(), call: call("tool") },
                 EventKind::CallEnded {
                     call_id: 1,
                     milliseconds: 1000,
@@ -528,9 +532,11 @@ mod tests {
                         truncated: false,
                         served: Served::Live,
                         preview: r#"[{"type":"nothing","what":"x"}]"#.into(),
+                        bytes: 31,
+                        retrieval: None,
                     },
                 },
-                EventKind::CallStarted { call_id: 2, step: None, call: unknown },
+                EventKind::CallStarted { call_id: 2, step: None, server: String::new(), call: unknown },
                 EventKind::CallEnded {
                     call_id: 2,
                     milliseconds: 0,

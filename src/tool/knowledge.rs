@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::Tool;
 use super::arguments::{bad_arguments, input_schema, outcome, parse_arguments};
 use crate::domain::text::{clean, clean_line};
-use crate::domain::{Failure, FailureKind, Finding, Hit, Outcome, Output, Served, ToolSpec};
+use crate::domain::{Failure, FailureKind, Finding, Found, Hit, Outcome, Output, Served, ToolSpec};
 use crate::knowledge::Knowledge;
 
 pub const NAME: &str = "retrieve_knowledge";
@@ -31,7 +31,7 @@ const MAX_PASSAGE_CHARS: usize = 8000;
 const MAX_TITLE_CHARS: usize = 300;
 
 /// Searches for a query, with how many hits are wanted at most. The error says what to do.
-type Search = Box<dyn Fn(String, usize) -> BoxFuture<'static, Result<Vec<Hit>, String>> + Send + Sync>;
+type Search = Box<dyn Fn(String, usize) -> BoxFuture<'static, Result<Found, String>> + Send + Sync>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
@@ -53,7 +53,7 @@ impl RetrieveKnowledge {
     pub fn new(knowledge: Arc<Knowledge>, default_k: usize) -> Self {
         let search: Search = Box::new(move |query, k| {
             let knowledge = Arc::clone(&knowledge);
-            async move { knowledge.search(&query, k).await.map_err(|error| error.to_string()) }.boxed()
+            async move { knowledge.find(&query, k).await.map_err(|error| error.to_string()) }.boxed()
         });
         Self::over(search, default_k)
     }
@@ -73,12 +73,12 @@ impl RetrieveKnowledge {
             Some(k) if (1..=MAX_HITS).contains(&k) => k,
             Some(k) => return Err(bad_arguments(format!("`k` is {k}: expected 1 to {MAX_HITS}"))),
         };
-        let hits = (self.search)(query.clone(), k).await.map_err(|message| Failure {
+        let found = (self.search)(query.clone(), k).await.map_err(|message| Failure {
             kind: FailureKind::Unavailable,
             source: Some(SOURCE.to_owned()),
             message: clean_line(&message, 500),
         })?;
-        let mut findings: Vec<_> = hits.into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
+        let mut findings: Vec<_> = found.hits.into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
         if findings.is_empty() {
             findings.push(Finding::Nothing { what: format!("runbook passage on: {}", clean_line(&query, 200)) });
         }
@@ -89,6 +89,7 @@ impl RetrieveKnowledge {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            retrieval: Some(found.quality),
         })
     }
 }
@@ -133,6 +134,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::domain::{RetrievalQuality, RetrievalVerdict};
 
     fn hit(content: &str) -> Hit {
         Hit {
@@ -147,12 +149,25 @@ mod tests {
         }
     }
 
+    fn found(hits: Vec<Hit>) -> Found {
+        let quality = RetrievalQuality {
+            candidates: 9,
+            best_distance: Some(0.5),
+            best_text_score: None,
+            kept: hits.len(),
+            best_score: Some(0.5),
+            margin: None,
+            verdict: RetrievalVerdict::Strong,
+        };
+        Found { hits, quality }
+    }
+
     async fn call(arguments: Value) -> Outcome {
         let search: Search = Box::new(|query, k| {
             let answer = match query.as_str() {
                 "down" => Err("the store is gone: run `oncall index`".to_owned()),
-                "off topic" => Ok(Vec::new()),
-                _ => Ok(vec![hit("grow\u{1b}[31m the pool"); k]),
+                "off topic" => Ok(found(Vec::new())),
+                _ => Ok(found(vec![hit("grow\u{1b}[31m the pool"); k])),
             };
             async move { answer }.boxed()
         });
@@ -163,6 +178,7 @@ mod tests {
     async fn hits_are_findings_and_cleaned() {
         let Outcome::Output(output) = call(json!({"query": "pool exhausted"})).await else { panic!("no output") };
         assert_eq!(output.findings, vec![Finding::Hit(hit("grow the pool")); 3]);
+        assert_eq!(output.retrieval.map(|quality| (quality.candidates, quality.kept)), Some((9, 3)));
         let Outcome::Output(output) = call(json!({"query": "pool exhausted", "k": 1})).await else {
             panic!("no output")
         };

@@ -142,6 +142,7 @@ impl Asked {
             notes: self.roll.notes,
             truncated: found > MAX_SERIES,
             served: Served::Live,
+            retrieval: None,
         }
     }
 }

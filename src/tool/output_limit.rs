@@ -62,7 +62,15 @@ mod tests {
     use crate::domain::Served;
 
     fn output(findings: Vec<Finding>) -> Output {
-        Output { source: "s".into(), window: None, findings, notes: Vec::new(), truncated: false, served: Served::Live }
+        Output {
+            source: "s".into(),
+            window: None,
+            findings,
+            notes: Vec::new(),
+            truncated: false,
+            served: Served::Live,
+            retrieval: None,
+        }
     }
 
     fn nothing(bytes: usize) -> Finding {

@@ -72,6 +72,7 @@ impl WorkloadStatus {
             notes: asked.roll.notes,
             truncated: false,
             served: Served::Live,
+            retrieval: None,
         };
         // Rollouts alone say nothing of the state.
         let is_well = asked.answer.workloads.is_empty()

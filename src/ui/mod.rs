@@ -1,8 +1,10 @@
 //! What a user sees of a run: a renderer takes every event, and the diagnosis at the end.
 
+pub mod html;
 mod json;
 mod plain;
 pub mod report;
+pub mod timeline;
 
 use std::io;
 

@@ -63,6 +63,7 @@ fn nothing(tool: &str) -> Outcome {
         notes: Vec::new(),
         truncated: false,
         served: Served::Live,
+        retrieval: None,
     })
 }
 

@@ -14,6 +14,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("domain", vec![]),
         ("event", vec!["domain"]),
         ("http", vec!["domain"]),
+        ("trace", vec!["domain", "event"]),
+        ("session", with(&[&["trace"]])),
         ("config", vec!["domain", "http"]),
         ("alert", with(&[])),
         ("analysis", with(&[])),
@@ -23,9 +25,9 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("tool", with(&[&["alert", "analysis", "knowledge", "source"]])),
         ("reason", with(&[&["alert", "analysis", "knowledge", "llm", "source", "tool"]])),
         ("agent", with(&[&["alert", "analysis", "knowledge", "llm", "source", "tool", "reason"]])),
-        ("ui", with(&[&["reason"]])),
+        ("ui", with(&[&["reason", "trace"]])),
         ("command", {
-            let mut all = with(&[&["config", "tool", "reason", "agent", "ui", "cli"]]);
+            let mut all = with(&[&["config", "session", "trace", "tool", "reason", "agent", "ui", "cli"]]);
             all.extend(evidence);
             all
         }),

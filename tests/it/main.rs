@@ -13,4 +13,7 @@ mod promql;
 mod real_model;
 mod remote_embedding;
 mod servers;
+mod sessions;
+mod stored;
+mod traces;
 mod variants;

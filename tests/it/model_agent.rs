@@ -214,7 +214,15 @@ fn tool(name: &str, outcome: Outcome) -> Arc<dyn Tool> {
 
 fn found(findings: Vec<Finding>) -> Outcome {
     let (window, notes) = (None, Vec::new());
-    Outcome::Output(Output { source: "made".into(), window, findings, notes, truncated: false, served: Served::Live })
+    Outcome::Output(Output {
+        source: "made".into(),
+        window,
+        findings,
+        notes,
+        truncated: false,
+        served: Served::Live,
+        retrieval: None,
+    })
 }
 
 fn logged(sample: &str, count: u64) -> Finding {

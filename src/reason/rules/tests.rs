@@ -83,6 +83,7 @@ impl World {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            retrieval: None,
         });
         self.0.invocations.push(Invocation {
             call: Call { tool: tool.into(), arguments },

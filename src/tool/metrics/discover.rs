@@ -350,6 +350,7 @@ impl Found {
             notes: self.notes,
             truncated: self.truncated,
             served: Served::Live,
+            retrieval: None,
         }
     }
 
