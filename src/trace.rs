@@ -49,6 +49,8 @@ pub struct Trace {
     counts: Vec<Counts>,
     /// `order` of the node runs and plan steps under way.
     open: Vec<u32>,
+    /// The highest id of a call that was there before: a run that goes on counts from 1 again.
+    calls_before: u64,
     changed: Changed,
 }
 
@@ -80,7 +82,21 @@ impl Trace {
             record: SessionRecord::begin(session),
             counts: Vec::new(),
             open: Vec::new(),
+            calls_before: 0,
             changed: Changed { session: true, ..Changed::default() },
+        }
+    }
+
+    /// A session that goes on: what is stored of it stays, what comes is added.
+    pub fn resume(mut record: SessionRecord) -> Self {
+        record.session.status = SessionStatus::Running;
+        (record.session.status_reason, record.session.ended_at) = (None, None);
+        Self {
+            counts: vec![Counts::default(); record.steps.len()],
+            open: Vec::new(),
+            calls_before: record.tool_invocations.iter().map(|made| made.id).max().unwrap_or(0),
+            changed: Changed { session: true, ..Changed::default() },
+            record,
         }
     }
 
@@ -312,7 +328,7 @@ impl Trace {
         let worker = self.worker(*step, &call.tool);
         self.changed.invocations.insert(self.record.tool_invocations.len());
         self.record.tool_invocations.push(ToolInvocation {
-            id: *call_id,
+            id: self.calls_before + *call_id,
             step: worker,
             tool: clean_line(&call.tool, MAX_TEXT_CHARS),
             server: clean_line(server, MAX_TEXT_CHARS),
@@ -333,7 +349,10 @@ impl Trace {
     }
 
     fn call_ended(&mut self, call_id: u64, milliseconds: u64, attempts: u32, result: &CallResult) {
-        let Some(index) = self.record.tool_invocations.iter().rposition(|made| made.id == call_id) else { return };
+        let Some(index) = self.record.tool_invocations.iter().rposition(|made| made.id == self.calls_before + call_id)
+        else {
+            return;
+        };
         self.changed.invocations.insert(index);
         let made = &mut self.record.tool_invocations[index];
         made.milliseconds = Some(milliseconds);
@@ -427,6 +446,13 @@ impl Counts {
 pub fn question(id: &str, question: &str, lang: Lang, at: Timestamp) -> Trace {
     let session = Session::begin(id, SessionKind::Question, "simple", &clean_line(question, MAX_TEXT_CHARS), lang, at);
     let mut trace = Trace::begin(session);
+    trace.message(Role::User, question, at);
+    trace
+}
+
+/// A further question of a conversation that is stored.
+pub fn follow_up(record: SessionRecord, question: &str, at: Timestamp) -> Trace {
+    let mut trace = Trace::resume(record);
     trace.message(Role::User, question, at);
     trace
 }

@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 use super::models::{self, BudgetArgs};
 use super::recording::Recording;
-use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, world};
+use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, session, world};
 use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
 use crate::agent::{Bounds, Crew, Task};
 use crate::domain::text::{clean_line, head};
-use crate::domain::{Evidence, Facts, Finding, Hit, Lang, Reference, RunStatus, Usage};
+use crate::domain::{Evidence, Facts, Finding, Hit, Lang, Reference, Role, RunStatus, SessionRecord, Usage};
 use crate::event::{Event, EventKind, EventSink};
 use crate::knowledge::Use;
-use crate::llm::ModelError;
+use crate::llm::{Message, ModelError};
 use crate::reason::facts;
 use crate::reason::llm::{Llm, Question, Route, citations};
 use crate::source::incident::Incident;
@@ -40,6 +40,12 @@ pub struct AskArgs {
     /// Look into this folder of evidence too (needs a model)
     #[arg(long, value_name = "DIR")]
     incident: Option<PathBuf>,
+    /// Go on with a stored session: its questions and answers are known (an id, the beginning of one, or "last")
+    #[arg(long, value_name = "ID", conflicts_with = "resume")]
+    session: Option<String>,
+    /// Go on with the newest session
+    #[arg(long = "continue")]
+    resume: bool,
     /// Answer with one agent, whatever the question looks like
     #[arg(long, conflicts_with = "complex")]
     simple: bool,
@@ -58,6 +64,25 @@ impl AskArgs {
             _ => None,
         }
     }
+
+    /// The session that is gone on with.
+    async fn earlier(&self, context: &Context) -> anyhow::Result<Option<SessionRecord>> {
+        match (&self.session, self.resume) {
+            (Some(id), _) => session::read(id, context).await.map(Some),
+            (None, true) => session::read("last", context).await.map(Some),
+            (None, false) => Ok(None),
+        }
+    }
+}
+
+/// What was asked and answered before, oldest first.
+fn conversation(record: &SessionRecord) -> Vec<Message> {
+    let turn = |message: &crate::domain::Message| match message.role {
+        Role::User => Some(Message::user(message.content.clone())),
+        Role::Assistant => Some(Message::assistant(message.content.clone(), Vec::new())),
+        _ => None,
+    };
+    record.messages.iter().filter_map(turn).collect()
 }
 
 /// The document that `oncall ask --json` prints.
@@ -95,8 +120,13 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
         budget: &args.budget,
         recorder: None,
     };
-    let session_id = Uuid::now_v7().to_string();
-    let mut recording = Recording::of_question(&session_id, &question, lang, context)?;
+    let earlier = args.earlier(context).await?;
+    let history = earlier.as_ref().map(conversation).unwrap_or_default();
+    let session_id = earlier.as_ref().map_or_else(|| Uuid::now_v7().to_string(), |record| record.session.id.clone());
+    let mut recording = match earlier {
+        Some(record) => Recording::of_follow_up(record, &question, context)?,
+        None => Recording::of_question(&session_id, &question, lang, context)?,
+    };
     let Some(llm) = models::reasoner(context, &around)? else {
         if args.incident.is_some() {
             context.warn(lang.pick(
@@ -110,8 +140,14 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
     };
     let interrupts = tokio::spawn(diagnose::watch_interrupts(cancel.clone()));
     let watching = tokio::spawn(watch(received, recording, context.clone()));
-    let asked =
-        Asked { args: &args, question: &question, lang, zone, incident: incident.as_ref(), session_id: &session_id };
+    let asked = Asked {
+        args: &args,
+        question: Question { text: question.clone(), history },
+        lang,
+        zone,
+        incident: incident.as_ref(),
+        session_id: &session_id,
+    };
     let outcome = ask(asked, Arc::clone(&llm), events, cancel, context).await;
     interrupts.abort();
     let mut recording = watching.await?;
@@ -150,7 +186,7 @@ fn read_question(given: &str) -> anyhow::Result<String> {
 /// A question on its way to the agent.
 struct Asked<'a> {
     args: &'a AskArgs,
-    question: &'a str,
+    question: Question,
     lang: Lang,
     zone: TimeZone,
     incident: Option<&'a Incident>,
@@ -165,7 +201,7 @@ async fn ask(
     context: &Context,
 ) -> AskOutcome {
     let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
-    let alerts = vec![question_alert(asked.question)];
+    let alerts = vec![question_alert(&asked.question.text)];
     let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
     let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, context).await;
     let agent = &context.config.agent;
@@ -188,8 +224,7 @@ async fn ask(
         topology: world.topology,
         absent_sources: world.absent,
     };
-    let question = Question { text: asked.question.to_string(), history: Vec::new() };
-    answer(AskTask { question, route: asked.args.route(), task }, llm, crew).await
+    answer(AskTask { question: asked.question, route: asked.args.route(), task }, llm, crew).await
 }
 
 /// Tells on stderr what the agent does, and records it.
@@ -243,7 +278,7 @@ fn print_answer(
         notes: notes.collect(),
         usage: outcome.usage,
     };
-    recording.answered(&document.answer, route_id(document.route), document.model.as_deref(), document.usage);
+    recording.answered(&document.answer, route_id(document.route), document.model.as_deref());
     print(&document, lang, context)
 }
 
@@ -311,7 +346,7 @@ async fn by_extract(
         notes,
         usage: Usage::default(),
     };
-    recording.answered(&document.answer, route_id(document.route), document.model.as_deref(), document.usage);
+    recording.answered(&document.answer, route_id(document.route), document.model.as_deref());
     print(&document, lang, context)
 }
 

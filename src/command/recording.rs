@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::services::redact_settings;
 use super::{Context, bad_input};
 use crate::config::OtlpConfig;
-use crate::domain::{Lang, Role, Session, SessionKind, SessionRecord, SessionStatus, Usage};
+use crate::domain::{Lang, Role, Session, SessionKind, SessionRecord, SessionStatus};
 use crate::event::Event;
 use crate::http::{self, HttpError, HttpSettings, Retries};
 use crate::llm::redact::Redactor;
@@ -40,6 +40,14 @@ impl Recording {
         Self::start(crate::trace::question(session_id, question, lang, Timestamp::now()), context)
     }
 
+    /// Goes on with a conversation that is stored.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn of_follow_up(record: SessionRecord, question: &str, context: &Context) -> anyhow::Result<Self> {
+        Self::start(crate::trace::follow_up(record, question, Timestamp::now()), context)
+    }
+
     fn start(trace: Trace, context: &Context) -> anyhow::Result<Self> {
         let location = location(context)?;
         let recorder = Recorder::start(location, trace, redact(context)?);
@@ -55,7 +63,7 @@ impl Recording {
     }
 
     /// The answer to a question, by which route and whom; never waits.
-    pub fn answered(&mut self, answer: &str, route: &'static str, model: Option<&str>, usage: Usage) {
+    pub fn answered(&mut self, answer: &str, route: &'static str, model: Option<&str>) {
         let Some(recorder) = &mut self.recorder else { return };
         let (answer, model) = (answer.to_owned(), model.map(str::to_owned));
         recorder.edit(move |trace| {
@@ -64,9 +72,6 @@ impl Recording {
             session.route = route.to_owned();
             session.reasoner = Some(if model.is_some() { "llm" } else { "rules" }.to_owned());
             session.model = model;
-            if usage != Usage::default() {
-                session.usage = usage;
-            }
             // How the agent's run ended stays; an extract has no run.
             if session.status == SessionStatus::Running {
                 trace.close(SessionStatus::Complete, None, Timestamp::now());
