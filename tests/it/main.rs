@@ -7,6 +7,7 @@ mod diagnose;
 mod hostile;
 mod layering;
 mod model_agent;
+mod model_ask;
 mod model_wire;
 mod program;
 mod promql;

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::program::{indexed_data_dir, oncall, root, said};
 
 /// One exchange: the node that asks, what its prompt must hold, and the answer.
-fn exchange(node: &str, contains: &[&str], answer: Value) -> Value {
+pub fn exchange(node: &str, contains: &[&str], answer: Value) -> Value {
     let answer = match answer {
         Value::String(text) => json!({ "content": text }),
         Value::Object(ref fields) if fields.contains_key("tool_calls") => answer,
@@ -36,7 +36,7 @@ fn exchange(node: &str, contains: &[&str], answer: Value) -> Value {
     json!({ "kind": "model", "node": node, "by_hand": true, "contains": contains, "answer": answer })
 }
 
-fn calls(content: &str, calls: &[(&str, Value)]) -> Value {
+pub fn calls(content: &str, calls: &[(&str, Value)]) -> Value {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -45,7 +45,7 @@ fn calls(content: &str, calls: &[(&str, Value)]) -> Value {
     json!({ "content": content, "tool_calls": calls })
 }
 
-fn recording(dir: &Path, exchanges: &[Value]) -> PathBuf {
+pub fn recording(dir: &Path, exchanges: &[Value]) -> PathBuf {
     let path = dir.join("exchanges.jsonl");
     let text: String = exchanges.iter().map(|exchange| format!("{exchange}\n")).collect();
     std::fs::write(&path, text).unwrap();
