@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::coverage::Coverage;
 use super::observe::View;
 use super::score::{Candidate, objections};
-use crate::domain::{Category, EvidenceKind, Finding, Symptom, Verdict};
+use crate::domain::{Category, EvidenceKind, Finding, RankedService, Symptom, Verdict};
 use crate::reason::signature;
 
 /// No evidence makes a cause certain.
@@ -54,8 +54,49 @@ pub(super) fn hypotheses(view: &View<'_>, candidates: &[Candidate], coverage: &C
     let has_cause = ranked.iter().any(|one| one.verdict == Verdict::Supported);
     ranked.extend(by_metrics(view, &ranked, has_cause));
     ranked.extend(thought_of_first(view, &ranked));
+    if only_metrics(view) {
+        order_by_metrics(view, &mut ranked);
+    }
     ranked.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     shorten(ranked)
+}
+
+/// Whether nothing but metrics was found: then what a service measures, not what is known of it, is all there is.
+fn only_metrics(view: &View<'_>) -> bool {
+    view.all.iter().all(|one| {
+        matches!(one.evidence.kind, EvidenceKind::Metric | EvidenceKind::Knowledge)
+            || matches!(one.evidence.data, Finding::Nothing { .. })
+    })
+}
+
+/// Puts the services of hypotheses into the order of the metrics' ranking, which weighs all series and who calls whom,
+/// where a signature sees a few series of one service. The confidences stay; the services change places.
+fn order_by_metrics(view: &View<'_>, ranked: &mut [Ranked]) {
+    let order: Vec<&str> = ranked_services(view).map(|(service, _)| service.service.as_str()).collect();
+    let is_open = |one: &Ranked| one.verdict != Verdict::Refuted;
+    let best = |ranked: &[Ranked], service: &str| {
+        let own = ranked.iter().filter(|one| is_open(one) && one.service.as_deref() == Some(service));
+        own.map(|one| one.confidence).fold(0.0, f64::max)
+    };
+    let held: Vec<(&str, f64)> =
+        order.into_iter().map(|service| (service, best(ranked, service))).filter(|(_, best)| *best > 0.0).collect();
+    let mut places: Vec<f64> = held.iter().map(|(_, best)| *best).collect();
+    places.sort_by(|a, b| b.total_cmp(a));
+    for (n, ((service, best), place)) in held.into_iter().zip(places).enumerate() {
+        for one in ranked.iter_mut().filter(|one| is_open(one) && one.service.as_deref() == Some(service)) {
+            one.confidence *= place / best;
+            let is_cause = n == 0 && one.confidence >= SUPPORTED.max(place) && one.explained_by.is_none();
+            one.verdict = if is_cause { Verdict::Supported } else { Verdict::Possible };
+        }
+    }
+}
+
+/// The services that the metrics' ranking names, the most suspicious first, with the evidence of each.
+fn ranked_services<'a>(view: &'a View<'_>) -> impl Iterator<Item = (&'a RankedService, &'a String)> {
+    view.all.iter().filter_map(|one| match &one.evidence.data {
+        Finding::RankedService(ranked) if ranked.score > 0.0 => Some((ranked, &one.evidence.id)),
+        _ => None,
+    })
 }
 
 /// The best ones; refuted ones stay few, and so do services.
@@ -122,15 +163,7 @@ fn by_metrics(view: &View<'_>, known: &[Ranked], has_cause: bool) -> Vec<Ranked>
     if has_cause {
         return Vec::new();
     }
-    let ranked: Vec<_> = view
-        .all
-        .iter()
-        .filter_map(|one| match &one.evidence.data {
-            Finding::RankedService(ranked) if ranked.score > 0.0 => Some((ranked, &one.evidence.id)),
-            _ => None,
-        })
-        .take(MAX_SERVICES)
-        .collect();
+    let ranked: Vec<_> = ranked_services(view).take(MAX_SERVICES).collect();
     let total: f64 = ranked.iter().map(|(ranked, _)| ranked.score).sum();
     ranked
         .into_iter()
