@@ -1,21 +1,17 @@
-//! Node `analyze_alert`: what the alerts say becomes facts, and the state begins.
+//! Node `analyze_alert`: the state begins with the alerts and what they say; a model may add what they leave open.
 
 use super::{Crew, Task};
 use crate::domain::State;
 use crate::event::EventKind;
-use crate::reason::{Reasoned, facts};
+use crate::reason::Reasoned;
 
 pub(super) async fn run(task: &Task, crew: &Crew) -> State {
-    let mut facts = facts::analyze(&task.alerts, task.now);
-    if let Some(lang) = task.lang {
-        facts.lang = lang;
-    }
     crew.events
         .emit(EventKind::RunStarted { session_id: task.session_id.clone(), alert: Box::new(task.alerts[0].clone()) });
     let mut state = State {
         topology: task.topology.clone(),
         tools: crew.invoker.registry().specs(),
-        ..State::begin(task.alerts.clone(), facts)
+        ..State::begin(task.alerts.clone(), task.facts.clone())
     };
     let Reasoned { value: named, usage } = crew.reasoner.analyze(&state).await;
     let facts = &mut state.facts;

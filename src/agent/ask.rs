@@ -12,8 +12,8 @@ use crate::domain::text::clean_line;
 use crate::domain::{Alert, AlertStatus, Evidence, Plan, RunStatus, State, Usage};
 use crate::event::EventKind;
 use crate::llm::ModelError;
+use crate::reason::StepMove;
 use crate::reason::llm::{ASK_STEP, Llm, Question, Route, Routed};
-use crate::reason::{StepMove, facts};
 
 /// Rounds of calls for a simple question.
 const MAX_TURNS: usize = 6;
@@ -64,46 +64,23 @@ pub fn question_alert(question: &str) -> Alert {
 
 /// Answers, always: what goes wrong is in the outcome, with what was found until then.
 pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
-    let mut facts = facts::analyze(&ask.task.alerts, ask.task.now);
-    facts.lang = ask.task.lang.unwrap_or(facts.lang);
     let mut state = State {
         topology: ask.task.topology.clone(),
         tools: crew.invoker.registry().specs(),
-        ..State::begin(ask.task.alerts.clone(), facts)
+        ..State::begin(ask.task.alerts.clone(), ask.task.facts.clone())
     };
-    let (history, used) = llm.remembered(std::mem::take(&mut ask.question.history)).await;
-    ask.question.history = history;
-    state.usage.add(used);
-    let standalone = llm.standalone(&ask.question).await;
-    state.usage.add(standalone.usage);
-    ask.question.text = standalone.value;
-    let routed = match ask.route {
-        Some(route) => Routed { route, reason: "it was asked for".into() },
-        None => {
-            let reasoned = llm.route(&ask.question.text).await;
-            state.usage.add(reasoned.usage);
-            reasoned.value
-        }
-    };
-    let way = match routed.route {
-        Route::Simple => "simple",
-        Route::Complex => "complex",
-    };
-    crew.events.emit(EventKind::Thought { step: None, text: format!("{way}: {}", routed.reason) });
     let cancel = crew.cancel.child_token();
-    let work = async {
-        match routed.route {
-            Route::Simple => simple(&ask, &llm, &crew, &mut state, &cancel).await,
-            Route::Complex => complex(&ask, &llm, &crew, &mut state, &cancel).await,
-        }
-    };
+    let mut routed = None;
+    let deadline = Instant::now() + crew.bounds.max_time;
     let result = tokio::select! {
         biased;
         () = crew.cancel.cancelled() => Err(ModelError::Cancelled),
-        result = tokio::time::timeout_at(Instant::now() + crew.bounds.max_time, work) => {
+        result = tokio::time::timeout_at(deadline, work(&mut ask, &llm, &crew, &mut state, &mut routed, &cancel)) => {
             result.unwrap_or_else(|_| Err(ModelError::Budget("the time budget is used up".into())))
         }
     };
+    let routed =
+        routed.unwrap_or_else(|| Routed { route: Route::Simple, reason: "it ended before a way was chosen".into() });
     let status = match &result {
         Ok(_) => RunStatus::Complete,
         Err(ModelError::Cancelled) => RunStatus::Cancelled,
@@ -111,6 +88,41 @@ pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
     };
     crew.events.emit(EventKind::RunEnded { status, diagnosis: None });
     AskOutcome { routed, result, status, evidence: state.evidence, plan: state.plan, usage: state.usage }
+}
+
+/// From the question to its answer: what it leaves to the conversation is put in, a way is chosen and gone.
+async fn work(
+    ask: &mut AskTask,
+    llm: &Llm,
+    crew: &Crew,
+    state: &mut State,
+    routed: &mut Option<Routed>,
+    cancel: &CancellationToken,
+) -> Result<AskAnswer, ModelError> {
+    let (history, used) = llm.remembered(std::mem::take(&mut ask.question.history)).await;
+    ask.question.history = history;
+    state.usage.add(used);
+    let standalone = llm.standalone(&ask.question).await;
+    state.usage.add(standalone.usage);
+    ask.question.text = standalone.value;
+    let chosen = match ask.route {
+        Some(route) => Routed { route, reason: "it was asked for".into() },
+        None => {
+            let reasoned = llm.route(&ask.question.text).await;
+            state.usage.add(reasoned.usage);
+            reasoned.value
+        }
+    };
+    let way = match chosen.route {
+        Route::Simple => "simple",
+        Route::Complex => "complex",
+    };
+    crew.events.emit(EventKind::Thought { step: None, text: format!("{way}: {}", chosen.reason) });
+    let route = routed.insert(chosen).route;
+    match route {
+        Route::Simple => simple(ask, llm, crew, state, cancel).await,
+        Route::Complex => complex(ask, llm, crew, state, cancel).await,
+    }
 }
 
 async fn simple(

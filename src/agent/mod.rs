@@ -18,11 +18,10 @@ mod synthesize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Alert, Lang, SourceReport, Topology};
+use crate::domain::{Alert, Facts, SourceReport, Topology};
 use crate::event::EventSink;
 use crate::reason::Reasoner;
 use crate::tool::invoker::Invoker;
@@ -45,11 +44,9 @@ pub struct Task {
     pub session_id: String,
     /// The alert, first, and those of the same root; never empty.
     pub alerts: Vec<Alert>,
-    /// The clock of the investigation.
-    pub now: Timestamp,
+    /// What the alerts say, with the clock and the language of the run.
+    pub facts: Facts,
     pub zone: TimeZone,
-    /// `--lang`; `None`: the alert decides.
-    pub lang: Option<Lang>,
     pub topology: Topology,
     /// Kinds of evidence that nothing is configured for; they stay in the source strip.
     pub absent_sources: Vec<SourceReport>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::graph::Stop;
 use super::{Crew, Task};
 use crate::domain::diagnosis::DIAGNOSIS_SCHEMA;
-use crate::domain::text::clean;
+use crate::domain::text::{clean, counted};
 use crate::domain::{
     Diagnosis, FailureKind, Finding, Hit, Invocation, Lang, Outcome, Reference, RunStatus, Served, SourceReport,
     SourceStatus, State,
@@ -134,8 +134,7 @@ fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang)
             status,
             detail: match (detail.is_empty(), asked) {
                 (false, _) => detail,
-                (true, 1) => lang.pick("1 question", "1 次查询").into(),
-                (true, n) => lang.pick(format!("{n} questions"), format!("{n} 次查询")),
+                (true, n) => lang.pick(counted(n, "question"), format!("{n} 次查询")),
             },
         })
         .collect();

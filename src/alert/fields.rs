@@ -26,10 +26,51 @@ pub fn text(value: &Value, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| scalar(value.get(key)?))
 }
 
-/// A map of texts; lists and objects are kept as JSON, nulls and blanks are left out.
+/// A map of texts, from an object or a list of pairs; lists and objects in it are kept as JSON, nulls and blanks are
+/// left out.
 pub fn text_map(value: Option<&Value>) -> BTreeMap<String, String> {
-    let Some(Value::Object(map)) = value else { return BTreeMap::new() };
-    map.iter().filter_map(|(key, value)| Some((key.clone(), any_text(value)?))).collect()
+    match value {
+        Some(Value::Object(map)) => {
+            map.iter().filter_map(|(key, value)| Some((key.clone(), any_text(value)?))).collect()
+        }
+        Some(Value::Array(items)) => items.iter().filter_map(pair).collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// A label as an item of a list: `{"name": …, "value": …}` (or with `key`), `{"service": "cart"}`, `"service=cart"`,
+/// `"service:cart"`.
+pub fn pair(item: &Value) -> Option<(String, String)> {
+    match item {
+        Value::Object(object) => {
+            let name = ["name", "key", "label"].iter().find_map(|key| scalar(object.get(*key)?));
+            match (name, object.get("value"), object.len()) {
+                (Some(name), Some(value), _) => Some((name, any_text(value)?)),
+                (_, _, 1) => object.iter().next().and_then(|(key, value)| Some((key.clone(), any_text(value)?))),
+                _ => None,
+            }
+        }
+        Value::String(text) => {
+            let (name, value) = text.split_once('=').or_else(|| text.split_once(':'))?;
+            let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+            let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+            (is_name && !value.is_empty()).then(|| (name.to_string(), value.to_string()))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a field of a time says one, or says that there is none: null, blank, zero, the year 1.
+pub fn is_time(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => {
+            let text = text.trim();
+            text.is_empty() || instant(text).is_some() || text.parse::<Timestamp>().is_ok() || text == "0"
+        }
+        Value::Number(number) => number.as_f64().is_some_and(|number| number == 0.0 || epoch(number).is_some()),
+        _ => false,
+    }
 }
 
 /// As [`scalar`], with lists and objects as JSON.

@@ -8,6 +8,7 @@ mod group;
 mod labelled;
 mod service;
 mod text;
+mod unread;
 mod vendors;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use crate::domain::{Alert, AlertBatch, AlertStatus, PayloadShape};
 
 pub use group::groups;
 
+const EXAMPLE: &str = r#"{"labels": {"alertname": "HighErrorRate", "service": "cart"}}"#;
+
 /// A payload that is no alert.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AlertError {
@@ -27,6 +30,8 @@ pub enum AlertError {
     Json { line: usize, column: usize, message: String },
     #[error("{found}: expected an alert (a JSON object or list, or text)")]
     NotAnAlert { found: String },
+    #[error("{found} says nothing: expected an alert with labels, annotations or a title, such as {EXAMPLE}")]
+    SaysNothing { found: String },
 }
 
 /// Reads a payload of any known shape.
@@ -39,7 +44,7 @@ pub fn parse(input: &str) -> Result<AlertBatch, AlertError> {
         return Err(AlertError::Empty);
     }
     if !looks_like_json(input) {
-        return Ok(finish(PayloadShape::Text, vec![text::parse(input)], 0));
+        return Ok(finish(PayloadShape::Text, vec![text::parse(input)], 0, Vec::new()));
     }
     let value: Value = serde_json::from_str(input).map_err(|error| AlertError::Json {
         line: error.line(),
@@ -49,13 +54,26 @@ pub fn parse(input: &str) -> Result<AlertBatch, AlertError> {
     match value {
         Value::Object(_) | Value::Array(_) => {
             let (shape, alerts, truncated) = sniff(&value)?;
-            Ok(finish(shape, alerts, truncated))
+            let listed = alerts.len();
+            let alerts: Vec<Alert> = alerts.into_iter().filter(says_something).collect();
+            if alerts.is_empty() && listed > 0 {
+                return Err(AlertError::SaysNothing { found: head_of(&value) });
+            }
+            let mut unread = unread::unread(&value);
+            if alerts.len() < listed {
+                unread.push(format!("alerts that say nothing, left out: {}", listed - alerts.len()));
+            }
+            Ok(finish(shape, alerts, truncated, unread))
         }
         Value::String(message) if !message.trim().is_empty() => {
-            Ok(finish(PayloadShape::Text, vec![text::parse(message.trim())], 0))
+            Ok(finish(PayloadShape::Text, vec![text::parse(message.trim())], 0, Vec::new()))
         }
         other => Err(AlertError::NotAnAlert { found: head_of(&other) }),
     }
+}
+
+fn says_something(alert: &Alert) -> bool {
+    !(alert.labels.is_empty() && alert.annotations.is_empty() && alert.name == fields::UNNAMED)
 }
 
 /// A chat message may start with `[FIRING:1]`; JSON lists start with an object, a list, or end at once.
@@ -126,7 +144,7 @@ fn sniff(value: &Value) -> Result<Sniffed, AlertError> {
             return sniff(inner);
         }
     }
-    if object("labels").is_some() {
+    if value.get("labels").is_some_and(|labels| labels.is_object() || labels.is_array()) {
         return Ok((PayloadShape::AlertmanagerAlerts, vec![labelled::alert(value)], 0));
     }
     Ok((PayloadShape::Labels, vec![labelled::flat(value)], 0))
@@ -162,10 +180,11 @@ fn is_grafana(value: &Value, alerts: &[Value]) -> bool {
         || alerts.iter().any(|alert| of_alert.iter().any(|key| alert.get(key).is_some()))
 }
 
-/// One alert per fingerprint and label set, and a list of what is missing.
-fn finish(shape: PayloadShape, alerts: Vec<Alert>, truncated: u64) -> AlertBatch {
+/// One alert per fingerprint and label set, and a list of what could not be read and what is missing.
+fn finish(shape: PayloadShape, alerts: Vec<Alert>, truncated: u64, unread: Vec<String>) -> AlertBatch {
     let alerts = deduplicated(alerts);
-    let missing = missing(&alerts, truncated);
+    let mut missing = missing(&alerts, truncated);
+    missing.splice(0..0, unread);
     AlertBatch { shape, alerts, missing, truncated }
 }
 

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::{Context, Exit, Unreachable, bad_input};
 use crate::alert;
-use crate::domain::text::clean_line;
+use crate::domain::decode::decode;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{Alert, AlertBatch, Lang};
 use crate::http::{self, HttpSettings};
 
@@ -16,6 +17,7 @@ use crate::http::{self, HttpSettings};
 const MAX_PAYLOAD_BYTES: u64 = 16 << 20;
 const FETCH_DEADLINE: Duration = Duration::from_secs(10);
 const VALUE_CHARS: usize = 300;
+const EXPECTED: &str = "expected an alert payload (JSON or text)";
 
 #[derive(Debug, Args)]
 pub struct AlertArgs {
@@ -62,8 +64,9 @@ pub async fn read(place: &str) -> anyhow::Result<AlertBatch> {
         let place = place.to_string();
         tokio::task::spawn_blocking(move || read_local(&place)).await??
     };
-    let text = decode(&bytes);
-    alert::parse(&text).map_err(|error| bad_input(format!("cannot read {}: {error}", name_of(place))))
+    let unreadable = |reason: &dyn std::fmt::Display| bad_input(format!("cannot read {}: {reason}", name_of(place)));
+    let decoded = decode(&bytes).ok_or_else(|| unreadable(&format!("binary content: {EXPECTED}")))?;
+    alert::parse(&decoded.text).map_err(|error| unreadable(&error))
 }
 
 fn name_of(place: &str) -> &str {
@@ -72,6 +75,10 @@ fn name_of(place: &str) -> &str {
 
 fn read_local(place: &str) -> anyhow::Result<Vec<u8>> {
     let unreadable = |error: std::io::Error| bad_input(format!("cannot read {}: {error}", name_of(place)));
+    if std::path::Path::new(place).is_dir() {
+        let remedy = "give a file in it; a whole incident folder is for oncall diagnose --incident";
+        return Err(bad_input(format!("cannot read {place}: it is a folder: {EXPECTED}; {remedy}")));
+    }
     let reader: Box<dyn Read> = match place {
         "-" => Box::new(std::io::stdin().lock()),
         path => Box::new(std::fs::File::open(path).map_err(unreadable)?),
@@ -79,7 +86,7 @@ fn read_local(place: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(MAX_PAYLOAD_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_PAYLOAD_BYTES {
-        return Err(bad_input(format!("{} is over {} MiB: no alert", name_of(place), MAX_PAYLOAD_BYTES >> 20)));
+        return Err(bad_input(format!("{} is over {} MiB: {EXPECTED}", name_of(place), MAX_PAYLOAD_BYTES >> 20)));
     }
     Ok(bytes)
 }
@@ -95,38 +102,17 @@ async fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {
     while let Some(part) = response.chunk().await.map_err(unreachable)? {
         bytes.extend_from_slice(&part);
         if bytes.len() as u64 > MAX_PAYLOAD_BYTES {
-            return Err(bad_input(format!("{url} sent over {} MiB: no alert", MAX_PAYLOAD_BYTES >> 20)));
+            return Err(bad_input(format!("{url} sent over {} MiB: {EXPECTED}", MAX_PAYLOAD_BYTES >> 20)));
         }
     }
     Ok(bytes)
 }
 
-/// UTF-8, UTF-16 with a byte-order mark, or what the bytes most look like (GB18030, say).
-fn decode(bytes: &[u8]) -> String {
-    if let Some((encoding, _)) = encoding_rs::Encoding::for_bom(bytes) {
-        return encoding.decode(bytes).0.into_owned();
-    }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_string(),
-        // Short Chinese texts are guessed wrong; what is valid GB18030 to the last byte is taken as such.
-        Err(_) if !encoding_rs::GB18030.decode_without_bom_handling(bytes).1 => {
-            encoding_rs::GB18030.decode_without_bom_handling(bytes).0.into_owned()
-        }
-        Err(_) => {
-            let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
-            detector.feed(bytes, true);
-            detector.guess(None, chardetng::Utf8Detection::Deny).decode(bytes).0.into_owned()
-        }
-    }
-}
-
 fn render(batch: &AlertBatch, lang: Lang) -> String {
     let count = batch.alerts.len();
     let shape = word(&batch.shape);
-    let mut text = lang.pick(
-        format!("{count} alert{} (shape: {shape})\n", if count == 1 { "" } else { "s" }),
-        format!("{count} 条告警（格式：{shape}）\n"),
-    );
+    let mut text = lang
+        .pick(format!("{} (shape: {shape})\n", counted(count, "alert")), format!("{count} 条告警（格式：{shape}）\n"));
     for (i, alert) in batch.alerts.iter().enumerate() {
         text.push_str(&render_alert(i + 1, alert, lang));
     }

@@ -20,7 +20,7 @@ use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, world}
 use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
 use crate::agent::{Bounds, Crew, Task};
 use crate::domain::text::{clean_line, head};
-use crate::domain::{Evidence, Finding, Hit, Lang, Reference, RunStatus, Usage};
+use crate::domain::{Evidence, Facts, Finding, Hit, Lang, Reference, RunStatus, Usage};
 use crate::event::{Event, EventKind, EventSink};
 use crate::knowledge::Use;
 use crate::llm::ModelError;
@@ -166,7 +166,7 @@ async fn ask(
 ) -> AskOutcome {
     let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
     let alerts = vec![question_alert(asked.question)];
-    let facts = facts::analyze(&alerts, now);
+    let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
     let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, context).await;
     let agent = &context.config.agent;
     let crew = Crew {
@@ -183,9 +183,8 @@ async fn ask(
     let task = Task {
         session_id: asked.session_id.to_string(),
         alerts,
-        now,
+        facts,
         zone: asked.zone,
-        lang: Some(asked.lang),
         topology: world.topology,
         absent_sources: world.absent,
     };

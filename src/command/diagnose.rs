@@ -1,7 +1,6 @@
 //! `oncall diagnose`: an alert and the evidence around it become a diagnosis.
 
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,16 +10,18 @@ use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
 use super::models::{self, BudgetArgs};
+use super::record;
 use super::recording::{self, Recording};
 use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
 use crate::agent::{self, Bounds, Crew, Task};
 use crate::alert;
 use crate::config::AgentConfig;
-use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Lang, RunStatus};
-use crate::event::EventSink;
-use crate::reason::Reasoner;
+use crate::domain::text::counted;
+use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Facts, RunStatus};
+use crate::event::{EventKind, EventSink};
 use crate::reason::rules::Rules;
+use crate::reason::{Reasoner, facts};
 use crate::source::incident::Incident;
 use crate::tool::invoker::{Invoker, InvokerSettings};
 use crate::ui::{JsonRenderer, PlainRenderer, Progress, Renderer};
@@ -38,13 +39,22 @@ pub struct DiagnoseArgs {
     #[arg(long, value_name = "DIR")]
     incident: Option<PathBuf>,
     /// Diagnose the N-th alert of the payload alone (counted from 1, as `oncall alert show` lists them)
-    #[arg(long, value_name = "N")]
-    select: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = parse_position)]
+    select: Option<usize>,
     /// With --json: print every event as a JSON line, as it happens; the last one holds the diagnosis
     #[arg(long)]
     events: bool,
+    /// Keep the alert, the clock, the configuration and every exchange with tools and models in this folder, from which
+    /// --incident diagnoses it again
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     budget: BudgetArgs,
+}
+
+fn parse_position(text: &str) -> Result<usize, String> {
+    let position = text.parse().ok().filter(|position| *position > 0);
+    position.ok_or_else(|| "expected a number from 1 up, as `oncall alert show` lists the alerts".to_owned())
 }
 
 pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -56,16 +66,32 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
     let alerts = choose(&batch, args.select, context)?;
     let zone = incident.as_ref().map_or_else(TimeZone::system, |incident| incident.zone.clone());
     let now = incident.as_ref().map_or_else(Timestamp::now, |incident| incident.now);
-    let lang = context.lang.unwrap_or_else(|| Lang::of(&alerts[0].text()));
+    let mut facts = facts::analyze(&alerts, now);
+    facts.lang = context.lang.unwrap_or(facts.lang);
 
     let cancel = CancellationToken::new();
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
-    let facts = crate::reason::facts::analyze(&alerts, now);
-    let world = world::build(incident.as_ref(), &facts, &zone, lang, context).await;
-    let folder = incident.as_ref().map(|incident| incident.folder.as_path());
-    let diagnosis = diagnose(alerts, now, zone, world, &args, context, cancel, lang, folder).await;
+    let world = world::build(incident.as_ref(), &facts, &zone, facts.lang, context).await;
+    let world = match &args.record {
+        Some(dir) => record::begin(dir, &alerts, now, &zone, world, context)?,
+        None => world,
+    };
+    let folder = incident.map(|incident| incident.folder);
+    let diagnosis = diagnose(Case { alerts, facts, zone, folder }, world, &args, context, cancel).await;
     interrupts.abort();
     Ok(exit_of(&diagnosis?))
+}
+
+/// What is to be diagnosed, as far as the payload and the incident say it.
+struct Case {
+    /// The alert, first, and those of the same root; never empty.
+    alerts: Vec<Alert>,
+    /// In the language of the run.
+    facts: Facts,
+    /// The zone in which times are shown.
+    zone: TimeZone,
+    /// The incident's folder.
+    folder: Option<PathBuf>,
 }
 
 fn exit_of(diagnosis: &Diagnosis) -> Exit {
@@ -99,6 +125,13 @@ fn open_incident(args: &DiagnoseArgs) -> anyhow::Result<Option<Incident>> {
 async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow::Result<AlertBatch> {
     let place = match (&args.alert, incident) {
         (Some(place), _) => place.clone(),
+        (None, Some(incident)) if !incident.alert_path.is_file() => {
+            let folder = incident.folder.display();
+            return Err(BadInput(format!(
+                "{folder} holds no alert.json: put the alert there, or give it with --alert"
+            ))
+            .into());
+        }
         (None, Some(incident)) => incident.alert_path.display().to_string(),
         (None, None) => return Err(BadInput("no alert: give --alert or --incident".into()).into()),
     };
@@ -106,15 +139,12 @@ async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow:
 }
 
 /// The alerts to diagnose together: the one selected alone, else the largest group of one root, firing ones first.
-pub(super) fn choose(
-    batch: &AlertBatch,
-    select: Option<NonZeroUsize>,
-    context: &Context,
-) -> anyhow::Result<Vec<Alert>> {
+pub(super) fn choose(batch: &AlertBatch, select: Option<usize>, context: &Context) -> anyhow::Result<Vec<Alert>> {
     let count = batch.alerts.len();
     if let Some(n) = select {
-        let alert = batch.alerts.get(n.get() - 1);
-        let alert = alert.ok_or_else(|| BadInput(format!("--select {n}: the payload holds {count} alerts")))?;
+        let alert = batch.alerts.get(n - 1);
+        let held = counted(count, "alert");
+        let alert = alert.ok_or_else(|| BadInput(format!("--select {n}: the payload holds {held}")))?;
         return Ok(vec![alert.clone()]);
     }
     let groups = alert::groups(&batch.alerts);
@@ -125,8 +155,9 @@ pub(super) fn choose(
         let others = groups.len() - 1;
         context.note(&context.lang.unwrap_or_default().pick(
             format!(
-                "{count} alerts of {} roots; diagnosing the first, {others} left (--select N picks one)",
-                groups.len()
+                "{} of {}; diagnosing the first, {others} left (--select N picks one)",
+                counted(count, "alert"),
+                counted(groups.len(), "root")
             ),
             format!("共 {count} 条告警，{} 个根源；先诊断第一个，另有 {others} 个（用 --select N 选择）", groups.len()),
         ));
@@ -138,31 +169,28 @@ pub(super) fn choose(
     Ok(alerts)
 }
 
-#[allow(clippy::too_many_arguments)]
+/// Runs the agent while the renderer follows its events.
 async fn diagnose(
-    alerts: Vec<Alert>,
-    now: Timestamp,
-    zone: TimeZone,
+    case: Case,
     world: World,
     args: &DiagnoseArgs,
     context: &Context,
     cancel: CancellationToken,
-    lang: Lang,
-    incident: Option<&Path>,
 ) -> anyhow::Result<Diagnosis> {
     let agent = &context.config.agent;
+    let mut renderer = renderer(args, context, &case);
     let (events, mut received) = EventSink::channel();
     let around = models::Surroundings {
         events: &events,
         cancel: &cancel,
-        zone: &zone,
-        incident,
+        zone: &case.zone,
+        incident: case.folder.as_deref(),
         budget: &args.budget,
-        recorder: None,
+        recorder: args.record.as_deref().map(record::of_models).transpose()?,
     };
     let reasoner: Arc<dyn Reasoner> = match models::reasoner(context, &around)? {
         Some(llm) => llm,
-        None => Arc::new(Rules::new(zone.clone())),
+        None => Arc::new(Rules::new(case.zone.clone())),
     };
     let max_time = args.budget.max_time.unwrap_or(agent.max_time);
     let crew = Crew {
@@ -174,18 +202,19 @@ async fn diagnose(
     };
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
-        alerts,
-        now,
-        zone: zone.clone(),
-        lang: context.lang,
+        alerts: case.alerts,
+        facts: case.facts,
+        zone: case.zone,
         topology: world.topology,
         absent_sources: world.absent,
     };
-    let mut recording = Recording::of_diagnosis(&task.session_id, &task.alerts[0].name, lang, context)?;
-    let mut renderer = renderer(args, context, lang, zone);
+    let mut recording = Recording::of_diagnosis(&task.session_id, &task.alerts[0].name, task.facts.lang, context)?;
     let run = tokio::spawn(agent::run(task, crew));
     while let Some(event) = received.recv().await {
         recording.event(&event);
+        if let (EventKind::Warning { message }, true) = (&event.kind, context.is_json() && !args.events) {
+            context.warn(message);
+        }
         renderer.event(&event)?;
     }
     let diagnosis = run.await?;
@@ -204,7 +233,7 @@ pub(super) fn invoker_settings(agent: &AgentConfig) -> InvokerSettings {
     }
 }
 
-fn renderer(args: &DiagnoseArgs, context: &Context, lang: Lang, zone: TimeZone) -> Box<dyn Renderer> {
+fn renderer(args: &DiagnoseArgs, context: &Context, case: &Case) -> Box<dyn Renderer> {
     if context.is_json() {
         let out = io::stdout();
         return if args.events { Box::new(JsonRenderer::events(out)) } else { Box::new(JsonRenderer::document(out)) };
@@ -215,5 +244,5 @@ fn renderer(args: &DiagnoseArgs, context: &Context, lang: Lang, zone: TimeZone) 
         (_, Style::Plain) => Progress::Lines,
     };
     let columns = (context.stdout == Style::Colored).then(|| context.columns());
-    Box::new(PlainRenderer::new(io::stdout(), io::stderr(), progress, lang, zone, columns))
+    Box::new(PlainRenderer::new(io::stdout(), io::stderr(), progress, case.facts.lang, case.zone.clone(), columns))
 }

@@ -7,11 +7,12 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, Exit, services};
-use crate::config::{EmbedderConfig, RemoteEmbedderConfig};
+use super::{Context, Exit, models, services};
+use crate::config::{EmbedderConfig, EndpointConfig, ModelConfig, ModelProvider, RemoteEmbedderConfig};
 use crate::domain::Lang;
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::knowledge::{Embedder, TextRole, Use};
+use crate::llm::{ChatModel, JsonMode, ModelError};
 
 const DETAIL_CHARS: usize = 300;
 
@@ -58,7 +59,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> anyhow::Result<Exit> {
     checks.push(embedder(context, lang).await);
     checks.extend(reranker(context, lang).await);
     checks.push(store(context, lang).await);
-    checks.push(model(context, lang));
+    checks.extend(model_profiles(context, lang).await);
     checks.extend(sources(context, lang));
     let failed = checks.iter().any(|check| check.health == Health::Failed);
     if context.is_json() {
@@ -209,24 +210,83 @@ async fn store(context: &Context, lang: Lang) -> Check {
         Ok(0) => Check::note("knowledge", location, lang.pick("it is empty: oncall index", "索引为空：oncall index")),
         Ok(count) => Check::ok(
             "knowledge",
-            lang.pick(format!("{count} passages in {location}"), format!("{location} 中有 {count} 段")),
+            lang.pick(format!("{} in {location}", counted(count, "passage")), format!("{location} 中有 {count} 段")),
         ),
         Err(error) => Check::failed("knowledge", error.to_string(), "oncall index --rebuild"),
     }
 }
 
-fn model(context: &Context, lang: Lang) -> Check {
-    match context.config.model.as_str() {
-        "none" => Check::ok("model", lang.pick("none: the rules reasoner", "无：使用规则推理")),
-        name => Check::note(
-            "model",
-            lang.pick(
-                format!("{name} is configured, but this version reasons by rules alone"),
-                format!("已配置 {name}，但本版本仅使用规则推理"),
-            ),
-            "model = \"none\"",
-        ),
+/// Every profile in use, by one real call each.
+async fn model_profiles(context: &Context, lang: Lang) -> Vec<Check> {
+    let Some(chosen) = &context.config.chosen else {
+        return vec![Check::ok("model", lang.pick("none: the rules reasoner", "无：使用规则推理"))];
+    };
+    let mut profiles = vec![&chosen.planner, &chosen.executor, &chosen.synthesizer];
+    profiles.dedup_by_key(|model| model.profile.clone());
+    let mut checks = Vec::new();
+    for model in profiles {
+        checks.push(model_check(model, context, lang).await);
     }
+    checks
+}
+
+async fn model_check(model: &ModelConfig, context: &Context, lang: Lang) -> Check {
+    let name = format!("models.{}", model.profile);
+    let remedy = lang.pick(
+        format!("mend [{name}] in oncall.toml; until then --model none reasons by rules"),
+        format!("修正 oncall.toml 中的 [{name}]；在此之前可用 --model none 以规则推理"),
+    );
+    let started = Instant::now();
+    let probed = match &model.provider {
+        ModelProvider::Replay(path) => match models::model(model, None) {
+            Ok(_) => return Check::ok(&name, path.display().to_string()),
+            Err(error) => return Check::failed(&name, error.to_string(), remedy),
+        },
+        ModelProvider::OpenAi(endpoint) => probe_open_ai(model, endpoint, lang).await,
+        ModelProvider::Anthropic(_) => probe(model).await,
+    };
+    match probed {
+        Ok(abilities) => {
+            let (latency, called) = (started.elapsed().as_millis(), model.called());
+            let redacts = models::redacts(model, context).unwrap_or(true);
+            let redaction = match redacts {
+                true => lang.pick("secrets are taken out", "密钥等敏感信息已脱敏"),
+                false => lang.pick("sent as it is", "原样发送"),
+            };
+            Check::ok(&name, format!("{called}, {latency} ms; {abilities}; {redaction}"))
+        }
+        Err(error) => Check::failed(&name, error.to_string(), remedy),
+    }
+}
+
+/// An answer of a given shape, and one with a tool at hand; what the endpoint refused shows in how it was asked at last.
+async fn probe_open_ai(model: &ModelConfig, endpoint: &EndpointConfig, lang: Lang) -> Result<String, ModelError> {
+    let client = models::open_ai(model, endpoint)?;
+    client.answer(&models::shaped_probe(), &mut |_| {}).await?;
+    client.answer(&models::tool_probe(), &mut |_| {}).await?;
+    let wire = client.wire();
+    let json = match wire.json {
+        JsonMode::Schema => lang.pick("JSON by schema", "支持 JSON schema"),
+        JsonMode::Object => lang.pick("JSON objects without a schema", "支持 JSON 对象，不支持 schema"),
+        JsonMode::Instruction => lang.pick("JSON by instruction only", "只能以提示词要求 JSON"),
+    };
+    let tools = if wire.tools {
+        lang.pick("tools", "支持工具调用")
+    } else {
+        lang.pick("no tools: they stand in the prompt", "不支持工具调用，写入提示词")
+    };
+    let stream = if wire.stream {
+        lang.pick("streams", "支持流式")
+    } else {
+        lang.pick("does not stream", "不支持流式")
+    };
+    Ok(format!("{json}, {tools}, {stream}"))
+}
+
+async fn probe(model: &ModelConfig) -> Result<String, ModelError> {
+    let client = models::model(model, None).map_err(|error| ModelError::Settings(error.to_string()))?;
+    client.answer(&models::shaped_probe(), &mut |_| {}).await?;
+    Ok("Messages".into())
 }
 
 fn sources(context: &Context, lang: Lang) -> Vec<Check> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{BadInput, Context, Exit, Style, Verbosity, services};
 use crate::config::{EmbedderConfig, IndexKind as ConfiguredKind};
 use crate::domain::Lang;
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::knowledge::collect::collect;
 use crate::knowledge::{
     ChunkLimits, IndexEvent, IndexKind, IndexMode, IndexReport, Knowledge, KnowledgeSettings, Origin, Trouble, Use,
@@ -58,7 +58,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> anyhow::Result<Exit> {
         _ => IndexMode::Update,
     };
     let exit = index_once(&knowledge, &origin, mode, context).await?;
-    if args.watch {
+    if args.watch && exit != Exit::Interrupted {
         return watch(&knowledge, &origin, mode, context).await;
     }
     Ok(exit)
@@ -71,7 +71,10 @@ async fn index_once(
     context: &Context,
 ) -> anyhow::Result<Exit> {
     let mut progress = Progress::new(context);
-    let report = knowledge.index(origin, mode, &mut |event| progress.on_event(&event)).await?;
+    let report = {
+        let _stopper = Stopper::new(knowledge, context);
+        knowledge.index(origin, mode, &mut |event| progress.on_event(&event)).await?
+    };
     progress.finish();
     let passages = knowledge.passages().await?;
     tell_troubles(&report, context);
@@ -83,7 +86,58 @@ async fn index_once(
         false => summary(&report, passages, lang(context)),
     };
     context.print(&text)?;
+    if report.interrupted {
+        context.note(&match mode {
+            IndexMode::Rebuild => lang(context).pick(NOT_REBUILT.0, NOT_REBUILT.1).to_string(),
+            _ => kept(knowledge, lang(context)).await?,
+        });
+        return Ok(Exit::Interrupted);
+    }
     Ok(if report.failed.is_empty() { Exit::Success } else { Exit::Incomplete })
+}
+
+const NOT_REBUILT: (&str, &str) =
+    ("interrupted: nothing was replaced, what was stored before stands", "已中断：未作替换，原有内容保持不变");
+
+/// What an interrupted run left in the store.
+async fn kept(knowledge: &Knowledge, lang: Lang) -> anyhow::Result<String> {
+    let (documents, passages) = (knowledge.documents().await?, knowledge.passages().await?);
+    let (stored, of_passages) = (counted(documents, "document"), counted(passages, "passage"));
+    Ok(lang.pick(
+        format!("interrupted: {stored} ({of_passages}) in the store; run the same command again to continue"),
+        format!("已中断：已存储 {documents} 篇文档（{passages} 个片段）；再次运行同一命令即可继续"),
+    ))
+}
+
+/// While it lives, Ctrl-C ends indexing with what is embedded by then, and a second one leaves at once.
+struct Stopper(tokio::task::JoinHandle<()>);
+
+impl Stopper {
+    fn new(knowledge: &Knowledge, context: &Context) -> Self {
+        let (stop, lang) = (knowledge.stop().clone(), lang(context));
+        let is_quiet = context.verbosity == Verbosity::Quiet;
+        Self(tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                stop.cancel();
+                if !is_quiet {
+                    let text = lang.pick(
+                        "storing what is done; Ctrl-C again leaves at once",
+                        "正在保存已完成的部分；再按 Ctrl-C 立即退出",
+                    );
+                    let _ = writeln!(std::io::stderr(), "{text}");
+                }
+            }
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(i32::from(Exit::Interrupted.code()));
+            }
+        }))
+    }
+}
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Indexes again whenever the documents look different from outside.
@@ -104,7 +158,9 @@ async fn watch(knowledge: &Knowledge, origin: &Origin, mode: IndexMode, context:
         }
         let now = look();
         if now != seen {
-            index_once(knowledge, origin, mode, context).await?;
+            if index_once(knowledge, origin, mode, context).await? == Exit::Interrupted {
+                return Ok(Exit::Interrupted);
+            }
             seen = now;
         }
     }
@@ -156,7 +212,7 @@ pub(super) async fn refresh(knowledge: &Knowledge, context: &Context) -> anyhow:
             let changed = report.added + report.replaced;
             if changed > 0 {
                 context.note(&lang.pick(
-                    format!("knowledge base: {changed} documents indexed"),
+                    format!("knowledge base: {} indexed", counted(changed, "document")),
                     format!("知识库：已索引 {changed} 篇文档"),
                 ));
             }
@@ -189,7 +245,7 @@ fn tell_troubles(report: &IndexReport, context: &Context) {
     }
     let rest = report.failed.len().saturating_sub(LISTED_FAILURES);
     if rest > 0 {
-        context.warn(&lang.pick(format!("and {rest} more failures"), format!("另有 {rest} 处失败")));
+        context.warn(&lang.pick(format!("and {} more", counted(rest, "failure")), format!("另有 {rest} 处失败")));
     }
 }
 
@@ -210,7 +266,8 @@ fn summary(report: &IndexReport, passages: usize, lang: Lang) -> String {
     lang.pick(
         format!(
             "{added} added, {replaced} replaced, {unchanged} unchanged, {pruned} removed, {skipped} skipped, \
-             {failed} failed; {passages} passages in all\n"
+             {failed} failed; {} in all\n",
+            counted(passages, "passage")
         ),
         format!(
             "新增 {added}，更新 {replaced}，未变 {unchanged}，移除 {pruned}，跳过 {skipped}，失败 {failed}；共 {passages} 个片段\n"
@@ -232,6 +289,7 @@ fn report_json(report: &IndexReport, passages: usize) -> serde_json::Value {
         "failed": troubles(&report.failed),
         "embedded_passages": report.chunks,
         "passages": passages,
+        "interrupted": report.interrupted,
     })
 }
 
@@ -268,7 +326,7 @@ impl Progress {
                 self.documents = *documents;
                 if self.announces && *changed > 0 {
                     let text = self.lang.pick(
-                        format!("indexing {changed} of {documents} documents"),
+                        format!("indexing {changed} of {}", counted(*documents, "document")),
                         format!("正在索引 {documents} 篇文档中的 {changed} 篇"),
                     );
                     let _ = writeln!(std::io::stderr(), "{text}");

@@ -220,6 +220,7 @@ impl Request {
         let Some(open) = gathering.open.as_mut() else { return };
         match result {
             Ok(report) => {
+                open.failures.extend(report.broken.map(|reason| format!("{name}: {reason}")));
                 open.files.push(FileRead {
                     name: name.to_owned(),
                     lines: report.lines,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::services::redact_settings;
@@ -15,11 +16,14 @@ use crate::event::EventSink;
 use crate::http::Retries;
 use crate::llm::redact::Redactor;
 use crate::llm::{
-    Anthropic, Chat, ChatModel, ChatSettings, Endpoint, JsonMode, Meter, ModelError, OpenAi, Prices, Recorder, Replay,
-    Wire,
+    AnswerSchema, Anthropic, Chat, ChatModel, ChatRequest, ChatSettings, Endpoint, JsonMode, Message, Meter,
+    ModelError, OpenAi, Prices, Recorder, Replay, ToolDefinition, Wire,
 };
 use crate::reason::llm::prompts::Prompts;
 use crate::reason::llm::{Llm, Models};
+
+/// Tokens of an answer to a probe: enough for models that think first.
+const PROBE_TOKENS: u64 = 256;
 
 /// What a run may take; flags over configuration.
 #[derive(Debug, Clone, Default, Args)]
@@ -100,14 +104,8 @@ fn chat(
     meter: &Arc<Meter>,
     redactor: &Arc<Redactor>,
 ) -> anyhow::Result<Chat> {
-    let redacts = match &config.provider {
-        ModelProvider::OpenAi(endpoint) | ModelProvider::Anthropic(endpoint) => {
-            let recorded = around.recorder.is_some() && context.config.redact.enabled != RedactWhen::Never;
-            recorded || redact_settings(&context.config.redact)?.covers(&endpoint.base_url)
-        }
-        // As it was recorded.
-        ModelProvider::Replay(_) => context.config.redact.enabled != RedactWhen::Never,
-    };
+    let recorded = around.recorder.is_some() && context.config.redact.enabled != RedactWhen::Never;
+    let redacts = recorded || redacts(config, context)?;
     Ok(Chat {
         model: model(config, around.incident)?,
         settings: ChatSettings {
@@ -123,7 +121,53 @@ fn chat(
     })
 }
 
-fn model(config: &ModelConfig, incident: Option<&Path>) -> anyhow::Result<Arc<dyn ChatModel>> {
+/// Whether secrets are taken out of what this model gets.
+///
+/// # Errors
+/// A pattern that is no regular expression.
+pub fn redacts(config: &ModelConfig, context: &Context) -> anyhow::Result<bool> {
+    Ok(match &config.provider {
+        ModelProvider::OpenAi(endpoint) | ModelProvider::Anthropic(endpoint) => {
+            redact_settings(&context.config.redact)?.covers(&endpoint.base_url)
+        }
+        // As it was recorded.
+        ModelProvider::Replay(_) => context.config.redact.enabled != RedactWhen::Never,
+    })
+}
+
+/// A small question whose answer has a shape.
+pub fn shaped_probe() -> ChatRequest {
+    let schema = json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] });
+    ChatRequest {
+        node: "doctor".into(),
+        messages: vec![Message::user("Answer with {\"ok\": true}.")],
+        answer: Some(AnswerSchema { name: "probe".into(), schema }),
+        max_tokens: Some(PROBE_TOKENS),
+        ..ChatRequest::default()
+    }
+}
+
+/// A small question with a tool at hand.
+pub fn tool_probe() -> ChatRequest {
+    let parameters = json!({ "type": "object", "properties": { "service": { "type": "string", "maxLength": 20 } } });
+    ChatRequest {
+        node: "doctor".into(),
+        messages: vec![Message::user("Look up the state of the service `cart`.")],
+        tools: vec![ToolDefinition {
+            name: "workload_status".into(),
+            description: "State of a service.".into(),
+            parameters,
+        }],
+        max_tokens: Some(PROBE_TOKENS),
+        ..ChatRequest::default()
+    }
+}
+
+/// The client of a profile; a recording may lie in the incident's folder.
+///
+/// # Errors
+/// Settings or a recording that cannot be used.
+pub fn model(config: &ModelConfig, incident: Option<&Path>) -> anyhow::Result<Arc<dyn ChatModel>> {
     let opened: Result<Arc<dyn ChatModel>, ModelError> = match &config.provider {
         ModelProvider::OpenAi(endpoint) => open_ai(config, endpoint).map(|model| Arc::new(model) as _),
         ModelProvider::Anthropic(reached) => {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{BadInput, Context, Exit, bad_input};
-use crate::config::nearest;
+use crate::domain::text::nearest;
 use crate::reason::llm::prompts::{Prompts, TEMPLATES, Template};
 
 /// Where templates go when nobody says.

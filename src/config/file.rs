@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::shape::File;
+use crate::domain::text::nearest;
 
 /// The file's name, everywhere.
 pub const CONFIG_FILE: &str = "oncall.toml";
@@ -45,15 +46,6 @@ fn with_nearest_key(message: &str) -> String {
     }
 }
 
-/// The name most like `word`, if any is like it at all (Jaro-Winkler above .75).
-pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .map(|name| (strsim::jaro_winkler(word, name), name))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +79,10 @@ mod tests {
         assert_eq!(
             error_of("[agent]\nmax_steps = \"many\"\n"),
             "DIR/oncall.toml: line 2, column 13: invalid type: string \"many\", expected usize"
+        );
+        assert_eq!(
+            error_of("agent = 3\n"),
+            "DIR/oncall.toml: line 1, column 9: invalid type: integer `3`, expected a table"
         );
     }
 

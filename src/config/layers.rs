@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::file::{self, find_config_file, nearest};
+use super::file::{self, find_config_file};
 use super::shape::File;
 use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, OtlpConfig, Overrides, models, services};
+use crate::domain::text::nearest;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

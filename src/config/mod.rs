@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use endpoint::{EndpointConfig, EndpointFile};
-pub use file::{CONFIG_FILE, find_config_file, nearest};
+pub use file::{CONFIG_FILE, find_config_file};
 pub use layers::{Origin, Surroundings, load};
 pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
@@ -62,7 +62,7 @@ pub struct Config {
 pub enum EmbedderConfig {
     #[default]
     Embedded,
-    Remote(RemoteEmbedderConfig),
+    Remote(Box<RemoteEmbedderConfig>),
 }
 
 /// An embedding service.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::endpoint::EndpointFile;
 use super::layers::{Values, invalid};
 use super::shape::{ModelProfile, Price, ResponseFormat};
-use super::{Config, ConfigError, EndpointConfig, nearest};
+use super::{Config, ConfigError, EndpointConfig};
+use crate::domain::text::nearest;
 
 /// The window of a model whose profile does not say; every model in use has at least this.
 const DEFAULT_CONTEXT: u64 = 32_768;
@@ -40,6 +41,18 @@ pub struct ModelConfig {
     pub price: Option<Price>,
 }
 
+impl ModelConfig {
+    /// The model and where it is, in words.
+    pub fn called(&self) -> String {
+        match &self.provider {
+            ModelProvider::OpenAi(endpoint) | ModelProvider::Anthropic(endpoint) => {
+                format!("{} at {}", endpoint.model, endpoint.base_url)
+            }
+            ModelProvider::Replay(path) => path.display().to_string(),
+        }
+    }
+}
+
 /// The profiles by role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelsConfig {
@@ -64,8 +77,7 @@ impl Checker<'_> {
         roles: &BTreeMap<String, String>,
     ) -> Result<Option<ModelsConfig>, ConfigError> {
         if let Some(unknown) = roles.keys().find(|role| !ROLES.contains(&role.as_str())) {
-            let hint = nearest(unknown, ROLES.into_iter())
-                .map_or_else(String::new, |role| format!("; did you mean `{role}`?"));
+            let hint = nearest(unknown, ROLES).map_or_else(String::new, |role| format!("; did you mean `{role}`?"));
             let message = format!("there is no such role: expected {}{hint}", ROLES.join(", "));
             return Err(self.wrong(&format!("roles.{unknown}"), message));
         }

@@ -48,7 +48,7 @@ impl Checker<'_> {
             return Err(self.wrong("embedder.floor", format!("{floor} is no cosine: expected -1 to 1")));
         }
         let (dimensions, input_type) = (file.dimensions, file.input_type);
-        Ok(EmbedderConfig::Remote(RemoteEmbedderConfig { endpoint, dimensions, input_type, floor }))
+        Ok(EmbedderConfig::Remote(Box::new(RemoteEmbedderConfig { endpoint, dimensions, input_type, floor })))
     }
 
     /// A URL beside `kind = "embedded"` would not be used, which nobody means.
@@ -159,7 +159,7 @@ mod tests {
             http,
         };
         let remote = RemoteEmbedderConfig { endpoint, dimensions: Some(1024), input_type: true, floor: 0.25 };
-        assert_eq!(config.embedder, EmbedderConfig::Remote(remote));
+        assert_eq!(config.embedder, EmbedderConfig::Remote(Box::new(remote)));
         assert!(!format!("{config:?}").contains("k3y"));
         let endpoint = EndpointConfig {
             base_url: "http://localhost:8000/v1".into(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The whole file.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct File {
     pub model: Option<String>,
     #[serde(default)]
@@ -27,7 +27,7 @@ pub struct File {
 
 /// A model and how it is reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct ModelProfile {
     /// `openai`, `anthropic` or `replay`.
     pub provider: String,
@@ -72,7 +72,7 @@ pub enum ResponseFormat {
 
 /// Per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct Price {
     pub input: f64,
     pub output: f64,
@@ -80,7 +80,7 @@ pub struct Price {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct TlsConfig {
     pub ca_file: Option<String>,
     pub cert_file: Option<String>,
@@ -99,7 +99,7 @@ pub enum EmbedderKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct EmbedderFile {
     #[serde(default)]
     pub kind: EmbedderKind,
@@ -135,7 +135,7 @@ pub struct RerankFile {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct KnowledgeFile {
     pub paths: Option<Vec<String>>,
     pub store: Option<String>,
@@ -147,7 +147,7 @@ pub struct KnowledgeFile {
 
 /// Sizes in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(expecting = "a table", deny_unknown_fields, default)]
 pub struct ChunkConfig {
     pub size: usize,
     pub overlap: usize,
@@ -172,7 +172,7 @@ pub enum IndexKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(expecting = "a table", deny_unknown_fields, default)]
 pub struct IndexConfig {
     pub kind: IndexKind,
     pub lists: usize,
@@ -185,7 +185,7 @@ impl Default for IndexConfig {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct AgentFile {
     pub max_steps: Option<usize>,
     pub max_nodes: Option<usize>,
@@ -215,7 +215,7 @@ pub enum SourceKind {
 
 /// One evidence source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct SourceConfig {
     pub kind: SourceKind,
     pub url: Option<String>,
@@ -233,7 +233,7 @@ pub struct SourceConfig {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct AuthConfig {
     pub bearer_env: Option<String>,
     pub token_file: Option<String>,
@@ -241,7 +241,7 @@ pub struct AuthConfig {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct BasicAuth {
     pub user: String,
     pub password_env: String,
@@ -249,7 +249,7 @@ pub struct BasicAuth {
 
 /// One MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct McpConfig {
     pub command: Option<String>,
     #[serde(default)]
@@ -269,7 +269,7 @@ pub struct McpConfig {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct SessionsFile {
     pub url: Option<String>,
 }
@@ -285,7 +285,7 @@ pub enum RedactWhen {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct RedactFile {
     pub enabled: Option<RedactWhen>,
     pub emails: Option<bool>,
@@ -294,7 +294,7 @@ pub struct RedactFile {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a table", deny_unknown_fields)]
 pub struct ServeFile {
     pub listen: Option<String>,
 }

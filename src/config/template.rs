@@ -5,8 +5,27 @@ pub const TEMPLATE: &str = r#"# oncall.toml: read from the working folder, its p
 # Every value below is the default. Each can also be set by a variable: ONCALL_AGENT_MAX_STEPS=20.
 # `oncall config show` prints what is in force and where it came from.
 
-# "none": the embedded rules reasoner alone.
+# "none": the embedded rules reasoner alone; else the name of a profile below.
 model = "none"
+
+# [models.nim]
+# provider = "openai"        # any OpenAI-compatible endpoint; or anthropic, or replay (with file = "exchanges.jsonl")
+# base_url = "https://integrate.api.nvidia.com/v1"
+# model = "nvidia/nemotron-3-super-120b-a12b"
+# api_key_env = "NVIDIA_API_KEY"     # the name of a variable, never a key
+# context = 131072           # tokens; without it 32768
+# price = { input = 0.5, output = 1.5, cached = 0.05 }   # per million tokens
+# temperature = 0.2
+# seed = 1
+# max_tokens = 4096          # of one answer
+# stream = true
+# tools = true               # false: tools stand in the prompt
+# response_format = "schema" # schema | object | instruction; what is refused is stepped down by itself
+# body = {}                  # added to every request as it stands
+# headers = {}               # tls, proxy and time-outs as of the embedder
+
+# [roles]                    # another profile for one role
+# planner = "nim"            # also executor, synthesizer
 
 [embedder]
 kind = "embedded"            # multilingual, in the binary: needs no server and no key
@@ -42,11 +61,17 @@ max_nodes = 30               # node runs in all
 tool_timeout = "10s"         # deadline of one call
 tool_failures = 3            # failures in a row that close a tool for the run
 max_time = "5m"              # after this the best answer so far is given
+# max_tokens = 50000         # of a run with a model, in and out
+# max_cost = 0.5             # by the prices of its profile
+# prompts = "prompts"        # a folder of templates that replace those of the same name; see `oncall prompts eject`
 
 [redact]                     # what is taken out of text before a model or service gets it
 enabled = "remote"           # always | remote (not for services on this machine) | never
 emails = true                # e-mail addresses too, beside keys, passwords, tokens, cookies, cards, private keys
 # patterns = ["EMP-[0-9]{6}"]        # further regular expressions; of one with a group, the first group
+
+[sessions]
+url = "sqlite"               # sessions.db below the data folder; or postgres://user@host/database
 "#;
 
 #[cfg(test)]

@@ -19,6 +19,11 @@ macro_rules! categories {
                 match self { $(Category::$variant => $id,)* }
             }
 
+            /// The category of an identifier.
+            pub fn from_id(id: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|category| category.id() == id)
+            }
+
             /// A short name for people.
             pub fn title(self, lang: super::Lang) -> &'static str {
                 match self { $(Category::$variant => lang.pick($en, $zh),)* }

@@ -6,6 +6,7 @@
 pub mod alert;
 pub mod category;
 pub mod chunk;
+pub mod decode;
 pub mod diagnosis;
 pub mod evidence;
 pub mod lang;

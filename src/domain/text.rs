@@ -117,6 +117,37 @@ pub fn head(text: &str, max: usize) -> &str {
     }
 }
 
+/// How alike two names must be for one to be suggested for the other (Jaro-Winkler, 0 to 1).
+const SUGGESTION_LIKENESS: f64 = 0.75;
+
+/// The name most like `word` in any case of letters, if one is like it at all.
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&word, &name.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness > SUGGESTION_LIKENESS)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// A count with its English noun: `1 alert`, `2 alerts`, `3 entries`.
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    format!("{count} {}", plural(&count, noun))
+}
+
+/// An English noun for that many: in the plural unless the count is one.
+pub fn plural<N: PartialEq + From<u8>>(count: &N, noun: &str) -> String {
+    if *count == N::from(1) {
+        return noun.to_string();
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ if noun.ends_with(['s', 'x', 'h']) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +173,24 @@ mod tests {
         assert_eq!(clean("连接池超时", 3), "连接池...");
         assert_eq!(clean("连接池", 3), "连接池");
         assert_eq!(head("连接池超时", 2), "连接");
+    }
+
+    #[test]
+    fn the_nearest_name_is_found_in_any_case_and_only_when_it_is_alike() {
+        let names = ["max_steps", "max_nodes", "tool_timeout"];
+        assert_eq!(nearest("max_stepz", names), Some("max_steps"));
+        assert_eq!(nearest("MAX_NODE", names), Some("max_nodes"));
+        assert_eq!(nearest("zzz", names), None);
+        assert_eq!(nearest("oncall_modle", ["ONCALL_MODEL"]), Some("ONCALL_MODEL"));
+    }
+
+    #[test]
+    fn one_is_singular_and_all_else_plural() {
+        assert_eq!(counted(1usize, "alert"), "1 alert");
+        assert_eq!(counted(0u64, "alert"), "0 alerts");
+        assert_eq!(
+            [counted(2u32, "entry"), counted(2u32, "day"), counted(2u32, "match"), counted(2u32, "log event")],
+            ["2 entries", "2 days", "2 matches", "2 log events"]
+        );
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! In: bytes and the file's name. Out: a [`Document`], or why the file holds no text.
 
-use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, GB18030, UTF_8, UTF_16BE, UTF_16LE};
 use serde_json::{Map, Value};
 
 use super::split::Syntax;
+use crate::domain::decode::decode;
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +33,8 @@ pub const EXTENSIONS: [&str; 9] = ["md", "markdown", "mdown", "mkd", "txt", "tex
 
 /// Reads a document from the content of the file `name`.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Document, NoText> {
-    let (decoded, encoding) = decode(bytes).ok_or(NoText::Binary)?;
-    let text: String = decoded.chars().filter(|c| !matches!(c, '\u{FEFF}' | '\u{200B}' | '\u{2060}')).collect();
+    let decoded = decode(bytes).ok_or(NoText::Binary)?;
+    let text: String = decoded.text.chars().filter(|c| !matches!(c, '\u{FEFF}' | '\u{200B}' | '\u{2060}')).collect();
     let syntax = syntax_of(name);
     let (front_matter, body) = match syntax {
         Syntax::Markdown => split_front_matter(&text),
@@ -44,12 +43,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Document, NoText> {
     if body.trim().is_empty() {
         return Err(NoText::Empty);
     }
-    Ok(Document {
-        text: body.to_string(),
-        syntax,
-        front_matter,
-        encoding: (encoding != UTF_8).then(|| encoding.name()),
-    })
+    Ok(Document { text: body.to_string(), syntax, front_matter, encoding: decoded.encoding })
 }
 
 fn syntax_of(name: &str) -> Syntax {
@@ -58,67 +52,6 @@ fn syntax_of(name: &str) -> Syntax {
         Some("rst") => Syntax::Underlined,
         _ => Syntax::Plain,
     }
-}
-
-/// The text and its encoding; `None` when it is none.
-fn decode(bytes: &[u8]) -> Option<(String, &'static Encoding)> {
-    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return decode_as(encoding, &bytes[mark..], MAX_LOST_SHARE);
-    }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return looks_like_text(text).then(|| (text.to_string(), UTF_8));
-    }
-    if let Some(encoding) = utf16_without_mark(bytes) {
-        return decode_as(encoding, bytes, 0.0);
-    }
-    if bytes.contains(&0) {
-        return None;
-    }
-    // Chinese text that is not UTF-8 is GBK in all but name; the detector decides between it and the rest.
-    decode_as(GB18030, bytes, 0.0)
-        .filter(|(text, _)| text.chars().any(crate::domain::lang::is_han))
-        .filter(|_| detect(bytes) == encoding_rs::GBK)
-        .or_else(|| decode_as(UTF_8, bytes, MAX_LOST_SHARE))
-        .or_else(|| decode_as(detect(bytes), bytes, 0.0))
-}
-
-/// A text may hold so many characters that its encoding does not have: a log was pasted into it, or it was cut.
-const MAX_LOST_SHARE: f64 = 0.01;
-
-fn decode_as(encoding: &'static Encoding, bytes: &[u8], lost: f64) -> Option<(String, &'static Encoding)> {
-    let text = encoding.decode_without_bom_handling(bytes).0.into_owned();
-    let replaced = text.matches('\u{FFFD}').count();
-    (replaced as f64 <= lost * text.len() as f64 && looks_like_text(&text)).then_some((text, encoding))
-}
-
-fn detect(bytes: &[u8]) -> &'static Encoding {
-    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(bytes, true);
-    detector.guess(Some(b"cn"), Utf8Detection::Deny)
-}
-
-/// UTF-16 shows by zero bytes that all stand at odd, or all at even places.
-fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
-    let mut zeros = [0usize; 2];
-    for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == 0) {
-        zeros[at % 2] += 1;
-    }
-    match zeros {
-        [0, odd] if odd > 0 && bytes.len().is_multiple_of(2) => Some(UTF_16LE),
-        [even, 0] if even > 0 && bytes.len().is_multiple_of(2) => Some(UTF_16BE),
-        _ => None,
-    }
-}
-
-/// Whether at most one character in a hundred is a control character that texts do not have.
-fn looks_like_text(text: &str) -> bool {
-    let is_odd = |c: &char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{c}' | '\u{1b}');
-    let (mut odd, mut all) = (0usize, 0usize);
-    for c in text.chars() {
-        odd += usize::from(is_odd(&c));
-        all += 1;
-    }
-    odd * 100 <= all
 }
 
 /// Front matter between two lines `---`, by key, and the text after it. Without front matter: no keys, the text.
@@ -194,8 +127,6 @@ mod tests {
         read("a.md", bytes).map(|document| (document.text, document.encoding))
     }
 
-    const CHINESE: &str = "# 数据库连接池耗尽\n\n先看慢查询，再看连接数。\n";
-
     #[test]
     fn a_byte_order_mark_and_zero_width_spaces_are_dropped() {
         let expected = Ok(("# Foo\nbar\n".to_string(), None));
@@ -204,34 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn gbk_is_decoded() {
-        let (bytes, _, _) = GB18030.encode(CHINESE);
-        assert_eq!(text_of(&bytes), Ok((CHINESE.to_string(), Some("gb18030"))));
-    }
-
-    #[test]
-    fn utf_16_is_decoded_with_and_without_a_mark() {
-        let little: Vec<u8> = CHINESE.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let big: Vec<u8> = CHINESE.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        assert_eq!(text_of(&[&[0xff, 0xfe], &little[..]].concat()), Ok((CHINESE.to_string(), Some("UTF-16LE"))));
-        assert_eq!(text_of(&little), Ok((CHINESE.to_string(), Some("UTF-16LE"))));
-        assert_eq!(text_of(&big), Ok((CHINESE.to_string(), Some("UTF-16BE"))));
-    }
-
-    #[test]
-    fn western_text_is_decoded() {
-        let text = "D\u{e9}marrer le service apr\u{e8}s la panne, c'est \u{e0} vous";
-        let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
-        assert_eq!(text_of(&bytes), Ok((text.to_string(), Some("windows-1252"))));
-    }
-
-    #[test]
-    fn a_few_broken_bytes_do_not_make_a_text_binary() {
-        let mut bytes = "连接池".repeat(60).into_bytes();
-        bytes.truncate(bytes.len() - 1);
-        let (text, encoding) = text_of(&bytes).unwrap();
-        assert!(text.starts_with("连接池连接池") && text.ends_with('\u{fffd}'));
-        assert_eq!(encoding, None);
+    fn text_that_is_not_utf_8_is_decoded_and_its_encoding_named() {
+        let chinese = "# 数据库连接池耗尽\n\n先看慢查询，再看连接数。\n";
+        let gbk = encoding_rs::GB18030.encode(chinese).0;
+        assert_eq!(text_of(&gbk), Ok((chinese.to_string(), Some("gb18030"))));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::collect::{Collection, Found, Origin, Trouble, collect, is_built_in};
 use super::document::{self, Document};
@@ -70,6 +71,9 @@ pub struct IndexReport {
     pub skipped: Vec<Trouble>,
     /// Passages embedded in this run.
     pub chunks: usize,
+    /// The run was stopped before all was taken in; what was embedded by then is stored, and the next run continues.
+    /// A rebuild leaves everything as it was.
+    pub interrupted: bool,
 }
 
 /// A run of the indexer.
@@ -77,6 +81,8 @@ pub(super) struct Indexer<'a> {
     pub store: &'a Store,
     pub embedder: &'a dyn Embedder,
     pub limits: ChunkLimits,
+    /// Cancelled: the run ends with a commit of what is embedded.
+    pub stop: &'a CancellationToken,
     pub on_event: &'a mut (dyn FnMut(IndexEvent) + Send),
     pub report: IndexReport,
 }
@@ -87,6 +93,8 @@ struct Batch {
     rows: Vec<Row>,
     /// Keys of the documents that are stored already, in an older form.
     replaced: Vec<String>,
+    /// How many of the documents are new.
+    added: usize,
 }
 
 impl Indexer<'_> {
@@ -106,7 +114,7 @@ impl Indexer<'_> {
             IndexMode::Rebuild => self.rebuild(changed).await?,
             IndexMode::Update | IndexMode::Refresh | IndexMode::Prune => self.update(changed, &stored).await?,
         }
-        if mode == IndexMode::Prune {
+        if mode == IndexMode::Prune && !self.report.interrupted {
             let gone = gone(&collection, &stored);
             self.store.delete(&gone).await?;
             self.report.pruned = gone.len();
@@ -133,35 +141,48 @@ impl Indexer<'_> {
     }
 
     async fn update(&mut self, changed: Vec<Found>, stored: &HashMap<String, Stored>) -> Result<(), KnowledgeError> {
-        let mut batch = Batch::default();
-        let mut waiting = Vec::new();
+        let (mut waiting, mut embedded) = (Batch::default(), Batch::default());
         for found in &changed {
             let is_stored = stored.contains_key(&found.key);
-            let Some(rows) = self.rows(found) else {
+            let Some(mut rows) = self.rows(found) else {
                 // What has lost its text, though it can be read, has no passages any more.
                 if is_stored {
-                    batch.replaced.push(found.key.clone());
+                    embedded.replaced.push(found.key.clone());
                 }
                 continue;
             };
+            waiting.rows.append(&mut rows);
             if is_stored {
-                batch.replaced.push(found.key.clone());
-                self.report.replaced += 1;
+                waiting.replaced.push(found.key.clone());
             } else {
-                self.report.added += 1;
+                waiting.added += 1;
             }
-            waiting.extend(rows);
-            if waiting.len() >= EMBED_AT_ONCE {
-                self.embed(&mut waiting).await?;
-                batch.rows.append(&mut waiting);
+            if waiting.rows.len() >= EMBED_AT_ONCE {
+                self.embed_batch(&mut waiting, &mut embedded).await?;
             }
-            if batch.rows.len() >= COMMIT_AFTER {
-                self.commit(std::mem::take(&mut batch)).await?;
+            if self.report.interrupted {
+                break;
+            }
+            if embedded.rows.len() >= COMMIT_AFTER {
+                self.commit(std::mem::take(&mut embedded)).await?;
             }
         }
-        self.embed(&mut waiting).await?;
-        batch.rows.append(&mut waiting);
-        self.commit(batch).await
+        self.embed_batch(&mut waiting, &mut embedded).await?;
+        self.commit(embedded).await
+    }
+
+    /// Moves whole documents from those that wait to those that are embedded; none of them when the run is stopped.
+    async fn embed_batch(&mut self, waiting: &mut Batch, embedded: &mut Batch) -> Result<(), KnowledgeError> {
+        let mut batch = std::mem::take(waiting);
+        self.embed(&mut batch.rows).await?;
+        if self.report.interrupted {
+            return Ok(());
+        }
+        self.report.added += batch.added;
+        self.report.replaced += batch.replaced.len();
+        embedded.rows.append(&mut batch.rows);
+        embedded.replaced.append(&mut batch.replaced);
+        Ok(())
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), KnowledgeError> {
@@ -179,7 +200,7 @@ impl Indexer<'_> {
         let store = self.store;
         let embed_all = async {
             let sent = self.embed_into(documents, &sender).await;
-            if sent.is_err() {
+            if sent.is_err() || self.report.interrupted {
                 // The stream must not end well, or half a table would be committed.
                 let _ = sender.send(None).await;
             }
@@ -187,6 +208,11 @@ impl Indexer<'_> {
             sent
         };
         let (embedded, written) = tokio::join!(embed_all, store.rebuild(receiver));
+        if self.report.interrupted {
+            // That nothing was written is what was wanted.
+            self.report.added = 0;
+            return embedded;
+        }
         embedded.and(written.map_err(KnowledgeError::from))
     }
 
@@ -203,6 +229,9 @@ impl Indexer<'_> {
             }
             if waiting.len() >= EMBED_AT_ONCE || at + 1 == documents.len() {
                 self.embed(&mut waiting).await?;
+                if self.report.interrupted {
+                    return Ok(());
+                }
                 // A receiver that is gone has an error of its own, which is reported.
                 let _ = sender.send(Some(std::mem::take(&mut waiting))).await;
             }
@@ -228,11 +257,19 @@ impl Indexer<'_> {
         }
     }
 
-    /// Gives rows their vectors, a part at a time, so that progress shows.
+    /// Gives rows their vectors, a part at a time, so that progress shows. Stopped, it leaves them without and says so in
+    /// the report.
     async fn embed(&mut self, rows: &mut [Row]) -> Result<(), KnowledgeError> {
         for part in rows.chunks_mut(EMBED_AT_ONCE) {
             let texts: Vec<String> = part.iter().map(|row| passage_text(&row.chunk)).collect();
-            let vectors = self.embedder.embed(TextRole::Passage, &texts).await?;
+            let vectors = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {
+                    self.report.interrupted = true;
+                    return Ok(());
+                }
+                vectors = self.embedder.embed(TextRole::Passage, &texts) => vectors?,
+            };
             for (row, mut vector) in part.iter_mut().zip(vectors) {
                 self.embedder.centre(&mut vector, TextRole::Passage, Lang::of(&row.chunk.content));
                 row.vector = vector;

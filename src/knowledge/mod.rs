@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Found, Hit, Lang};
 pub use collect::{Origin, Trouble};
@@ -136,6 +137,7 @@ pub struct Knowledge {
     embedder: Arc<dyn Embedder>,
     reranker: Option<Reranker>,
     store: Store,
+    stop: CancellationToken,
 }
 
 impl Knowledge {
@@ -147,7 +149,7 @@ impl Knowledge {
     ) -> Result<Self, KnowledgeError> {
         let opened = Store::open(&settings.store).await?;
         let store = opened.for_embedder(embedder.id(), embedder.dimensions(), use_as).await?;
-        Ok(Self { settings, embedder, reranker: None, store })
+        Ok(Self { settings, embedder, reranker: None, store, stop: CancellationToken::new() })
     }
 
     /// As [`Self::open`] with the model that is compiled in, which loads while the store opens.
@@ -157,7 +159,7 @@ impl Knowledge {
         let model =
             loading.await.map_err(|error| EmbedError::Model(format!("the model's loading was stopped: {error}")))??;
         let store = opened?.for_embedder(model.id(), model.dimensions(), use_as).await?;
-        Ok(Self { settings, embedder: Arc::new(model), reranker: None, store })
+        Ok(Self { settings, embedder: Arc::new(model), reranker: None, store, stop: CancellationToken::new() })
     }
 
     /// As [`Self::open`] with a service, which is asked for its dimension where neither the configuration nor the store
@@ -171,13 +173,18 @@ impl Knowledge {
         let recorded = if use_as == Use::Rebuild { None } else { opened.recorded_embedder().await? };
         embedder.find_dimensions(recorded.as_deref()).await?;
         let store = opened.for_embedder(embedder.id(), embedder.dimensions(), use_as).await?;
-        Ok(Self { settings, embedder: Arc::new(embedder), reranker: None, store })
+        Ok(Self { settings, embedder: Arc::new(embedder), reranker: None, store, stop: CancellationToken::new() })
     }
 
     /// Has candidates ordered anew before the best are chosen.
     pub fn with_reranker(mut self, reranker: Reranker) -> Self {
         self.reranker = Some(reranker);
         self
+    }
+
+    /// Cancelled, it ends indexing soon, with what is embedded stored, and no more is indexed through this handle.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
     }
 
     pub fn settings(&self) -> &KnowledgeSettings {
@@ -238,10 +245,13 @@ impl Knowledge {
     ) -> Result<IndexReport, KnowledgeError> {
         self.store.refresh().await?;
         let (store, embedder) = (&self.store, &*self.embedder);
-        let indexer =
-            index::Indexer { store, embedder, limits: self.settings.chunk, on_event, report: IndexReport::default() };
+        let (limits, stop) = (self.settings.chunk, &self.stop);
+        let indexer = index::Indexer { store, embedder, limits, stop, on_event, report: IndexReport::default() };
         let report = indexer.run(origin, mode).await?;
-        self.store.tidy(self.settings.index).await?;
+        // Tidying takes its time and may as well be done by the next run.
+        if !report.interrupted {
+            self.store.tidy(self.settings.index).await?;
+        }
         Ok(report)
     }
 
@@ -262,6 +272,11 @@ impl Knowledge {
     /// How near each text is to a question: cosines, in their order.
     pub async fn similarities(&self, question: &str, texts: &[String]) -> Result<Vec<f64>, KnowledgeError> {
         retrieve::similarities(&*self.embedder, question, texts).await
+    }
+
+    /// The number of documents.
+    pub async fn documents(&self) -> Result<usize, KnowledgeError> {
+        Ok(self.store.stored().await?.len())
     }
 
     /// The number of passages.

@@ -40,6 +40,12 @@ pub(super) enum ServiceError {
     Answer(String),
 }
 
+impl From<HttpError> for ServiceError {
+    fn from(error: HttpError) -> Self {
+        Self::Http(error)
+    }
+}
+
 /// The client of one call of a service.
 pub(super) struct Service {
     pub settings: ServiceSettings,
@@ -68,8 +74,14 @@ impl Service {
             }
         };
         let on_retry = |error: &HttpError, pause| tracing::info!("{error}; again in {pause:?}");
-        let response = http::send(make, self.settings.retries, on_retry).await.map_err(ServiceError::Http)?;
-        let bytes = whole_body(response).await?;
+        let bytes = match whole_body(http::send(make, self.settings.retries, on_retry).await?).await {
+            // An answer that breaks off is as transient as one that does not begin.
+            Err(ServiceError::Http(error)) => {
+                tracing::info!("{error}; once more");
+                whole_body(http::send(make, self.settings.retries, on_retry).await?).await?
+            }
+            other => other?,
+        };
         let answer: Value = serde_json::from_slice(&bytes).map_err(|error| {
             let beginning = clean_line(&String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]), QUOTED_CHARS);
             ServiceError::Answer(format!("no JSON ({error}): {beginning}"))
@@ -114,7 +126,7 @@ async fn whole_body(response: Response) -> Result<Vec<u8>, ServiceError> {
     let mut bytes = Vec::new();
     let mut parts = response.bytes_stream();
     while let Some(part) = parts.next().await {
-        bytes.extend_from_slice(&part.map_err(|error| ServiceError::Http(http::transport_error(&error)))?);
+        bytes.extend_from_slice(&part.map_err(|error| http::transport_error(&error))?);
         if bytes.len() > MAX_ANSWER {
             return Err(ServiceError::Answer(format!("more than {} MB", MAX_ANSWER >> 20)));
         }

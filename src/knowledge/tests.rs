@@ -122,6 +122,39 @@ async fn only_what_was_changed_is_indexed_again_and_nothing_is_there_twice() {
 }
 
 #[tokio::test]
+async fn a_stopped_run_stores_what_is_embedded_and_the_next_one_continues() {
+    let names: Vec<String> = (0..150).map(|n| format!("{n:03}.md")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "alpha")).collect();
+    let world = World::new(&files);
+    let knowledge = world.open().await;
+    let stop = knowledge.stop().clone();
+    let mut stop_at_the_second_part = |event: IndexEvent| {
+        if matches!(event, IndexEvent::Embedded { chunks, .. } if chunks > 64) {
+            stop.cancel();
+        }
+    };
+    let origin = Origin::Paths(vec![world.docs()]);
+    let report = knowledge.index(&origin, IndexMode::Update, &mut stop_at_the_second_part).await.unwrap();
+    assert_eq!((counts(&report), report.interrupted), ([128, 0, 0, 0], true));
+    assert_eq!((knowledge.documents().await.unwrap(), knowledge.passages().await.unwrap()), (128, 128));
+    let knowledge = world.open().await;
+    let report = world.index(&knowledge, IndexMode::Update).await;
+    assert_eq!((counts(&report), report.interrupted), ([22, 0, 128, 0], false));
+}
+
+#[tokio::test]
+async fn a_stopped_rebuild_leaves_the_old_store() {
+    let world = World::new(&[("a.md", "alpha"), ("b.md", "beta")]);
+    let knowledge = world.open().await;
+    world.index(&knowledge, IndexMode::Update).await;
+    fs::remove_file(world.docs().join("a.md")).unwrap();
+    knowledge.stop().cancel();
+    let report = world.index(&knowledge, IndexMode::Rebuild).await;
+    assert_eq!((counts(&report), report.interrupted), ([0, 0, 0, 0], true));
+    assert_eq!(world.open().await.documents().await.unwrap(), 2);
+}
+
+#[tokio::test]
 async fn what_has_vanished_goes_on_request_only() {
     let world = World::new(&[("a.md", "alpha"), ("b.md", "beta")]);
     let knowledge = world.open().await;

@@ -237,12 +237,13 @@ fn redacted(mut request: ChatRequest, redactor: &Redactor) -> ChatRequest {
 
 /// Secrets are put back after parsing: one may hold a quote.
 fn shaped<T: DeserializeOwned>(answer: &Answer, redactor: Option<&Redactor>) -> Result<T, String> {
-    let value = json::find(&answer.content).ok_or_else(|| match answer.finish {
+    let or_cut = |complaint: String| match answer.finish {
         Finish::Length => "it was cut at the limit of tokens".to_string(),
-        _ => "it holds no JSON object".to_string(),
-    })?;
+        _ => complaint,
+    };
+    let value = json::find(&answer.content).ok_or_else(|| or_cut("it holds no JSON object".into()))?;
     let value = redactor.map_or(value.clone(), |redactor| redactor.restore_json(&value));
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    serde_json::from_value(value).map_err(|error| or_cut(error.to_string()))
 }
 
 /// For servers that do not count.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::domain::lang::is_han;
 use crate::domain::{Category, ChangeKind, Lang, Symptom};
 
+// A changed file is noticed by the build; one that was added or removed only once this file is touched.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/reason/signatures");
 
 /// A text in both languages.
@@ -134,12 +135,13 @@ fn widened(pattern: &str) -> String {
     DISTANCE.replace_all(pattern, wider).into_owned()
 }
 
-/// Evidence in logs.
+/// Evidence in a text: what was logged, or the state of a workload as a line such as `pod ... waiting: CrashLoopBackOff`
+/// or `event Warning FailedScheduling ...`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LogClue {
-    #[serde(default = "logs_group")]
-    pub group: String,
+pub struct TextClue {
+    /// Clues of one group show the same thing; without a name it is the kind of evidence.
+    pub group: Option<String>,
     /// Log odds that a burst of it adds.
     pub weight: f64,
     #[serde(default)]
@@ -149,12 +151,18 @@ pub struct LogClue {
     pub except: Option<Patterns>,
 }
 
+impl TextClue {
+    /// Whether a text in lower case shows it.
+    pub fn is_shown_by(&self, lower: &str) -> bool {
+        self.patterns.is_match(lower) && !self.except.as_ref().is_some_and(|except| except.is_match(lower))
+    }
+}
+
 /// Evidence in metrics.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricClue {
-    #[serde(default = "metrics_group")]
-    pub group: String,
+    pub group: Option<String>,
     pub weight: f64,
     #[serde(default)]
     pub holder: Holder,
@@ -167,26 +175,11 @@ pub struct MetricClue {
     pub below: Option<f64>,
 }
 
-/// Evidence in the state of workloads.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StatusClue {
-    #[serde(default = "status_group")]
-    pub group: String,
-    pub weight: f64,
-    #[serde(default)]
-    pub holder: Holder,
-    /// Matched against a line such as `pod ... waiting: CrashLoopBackOff` or `event Warning FailedScheduling ...`.
-    pub patterns: Patterns,
-    pub except: Option<Patterns>,
-}
-
 /// Evidence in what was changed before the symptom.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeClue {
-    #[serde(default = "change_group")]
-    pub group: String,
+    pub group: Option<String>,
     pub weight: f64,
     pub kinds: Vec<ChangeKind>,
     /// The summary has to match, where given.
@@ -292,11 +285,11 @@ pub struct Signature {
     #[serde(default)]
     pub explains: Vec<Category>,
     #[serde(default)]
-    pub logs: Vec<LogClue>,
+    pub logs: Vec<TextClue>,
     #[serde(default)]
     pub metrics: Vec<MetricClue>,
     #[serde(default)]
-    pub status: Vec<StatusClue>,
+    pub status: Vec<TextClue>,
     #[serde(default)]
     pub changes: Vec<ChangeClue>,
     #[serde(default)]
@@ -306,22 +299,6 @@ pub struct Signature {
     #[serde(default)]
     pub questions: Vec<Question>,
     pub remedies: Vec<Remedy>,
-}
-
-fn logs_group() -> String {
-    "logs".into()
-}
-
-fn metrics_group() -> String {
-    "metrics".into()
-}
-
-fn status_group() -> String {
-    "status".into()
-}
-
-fn change_group() -> String {
-    "change".into()
 }
 
 /// A signature file that cannot be used.

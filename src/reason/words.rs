@@ -6,7 +6,7 @@ mod status;
 
 use jiff::tz::TimeZone;
 
-use crate::domain::text::{clean_line, head};
+use crate::domain::text::{clean_line, counted, head, plural};
 use crate::domain::{
     Call, Change, ChangeKind, EvidenceKind, Finding, Hit, Lang, LogPattern, LogVolume, MetricInfo, RankedService,
     SeriesShape, SeriesSummary,
@@ -139,7 +139,11 @@ fn volume_words(volume: &LogVolume, lang: Lang) -> String {
     let en_of = service.as_deref().map(|service| format!(" of {service}")).unwrap_or_default();
     let zh_of = service.map(|service| format!("{service} ")).unwrap_or_default();
     lang.pick(
-        format!("{events} log events{en_of} in {} patterns{levels}", volume.patterns),
+        format!(
+            "{events} {}{en_of} in {}{levels}",
+            plural(&volume.events, "log event"),
+            counted(volume.patterns, "pattern")
+        ),
         format!("{zh_of}共 {events} 条日志，{} 种模式{levels}", volume.patterns),
     )
 }

@@ -7,6 +7,7 @@ pub mod kubernetes;
 pub mod openmetrics;
 pub mod promql;
 pub mod logfile;
+pub mod unpack;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 use serde_json::{Map, Value};
 
+use crate::domain::text::nearest;
 use crate::domain::{Failure, FailureKind, Outcome, Output, Window};
 use crate::source::SourceError;
 
@@ -206,12 +207,7 @@ fn into_object(arguments: Value) -> Result<Map<String, Value>, Failure> {
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
     let key = crate::domain::text::clean_line(key, 60);
-    let nearest = known
-        .iter()
-        .map(|candidate| (strsim::jaro_winkler(&key.to_lowercase(), candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = nearest.map(|(_, name)| format!("did you mean `{name}`? ")).unwrap_or_default();
+    let hint = nearest(&key, known.iter().copied()).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
     match known {
         [] => format!("unknown argument `{key}`: this tool takes none"),
         _ => format!("unknown argument `{key}`: {hint}known: {}", known.join(", ")),

@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Tool;
-use super::arguments::{TimeArgument, ToolClock, input_schema, outcome, parse_arguments, source_failure};
+use super::arguments::{TimeArgument, ToolClock, input_schema, outcome, parse_arguments};
+use super::sources::Roll;
 use super::status::ask;
 use crate::domain::{Failure, Finding, Outcome, Output, Served, ToolSpec, Window};
 use crate::source::{StatusQuery, StatusSource};
@@ -63,18 +64,16 @@ impl RecentChanges {
         let service = arguments.service.as_deref().map(str::trim).filter(|service| !service.is_empty());
         let query = StatusQuery { service: service.map(str::to_owned), namespace: None, window };
         let asked = ask(&self.sources, &query).await?;
-        let mut notes = asked.answer.notes;
+        let mut changes = Roll::default();
         let mut dated: Vec<(Option<Timestamp>, Finding)> = Vec::new();
         for source in &self.sources {
-            match source.changes(window, service).await {
-                Ok(changes) => {
-                    dated.extend(changes.into_iter().map(|change| (Some(change.time), Finding::Change(change))));
-                }
-                Err(error) => notes.push(source_failure(source.name(), error).message),
-            }
+            let found = changes.take(source.name(), source.changes(window, service).await).into_iter().flatten();
+            dated.extend(found.map(|change| (Some(change.time), Finding::Change(change))));
         }
         dated.extend(asked.answer.rollouts.into_iter().map(|rollout| (rollout.at, Finding::Rollout(rollout))));
         dated.sort_by_key(|(at, _)| Reverse(*at));
+        let mut notes = asked.roll.notes;
+        notes.append(&mut changes.notes);
         let truncated = dated.len() > MAX_CHANGES;
         if truncated {
             notes.push(format!("{MAX_CHANGES} of {} changes are shown", dated.len()));
@@ -84,15 +83,8 @@ impl RecentChanges {
             let whose = service.map(|service| format!(" of {service}")).unwrap_or_default();
             findings.push(Finding::Nothing { what: format!("change or rollout{whose}") });
         }
-        Ok(Output {
-            source: asked.names,
-            window: Some(window),
-            findings,
-            notes,
-            truncated,
-            served: Served::Live,
-            retrieval: None,
-        })
+        let source = asked.roll.names.join(", ");
+        Ok(Output { source, window: Some(window), findings, notes, truncated, served: Served::Live, retrieval: None })
     }
 }
 

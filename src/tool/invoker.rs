@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::Tool;
 use super::output_limit;
 use super::registry::Registry;
-use crate::domain::text::head;
+use crate::domain::text::{counted, head};
 use crate::domain::{Call, Failure, FailureKind, Outcome, Output, Served};
 use crate::event::{CallResult, EventKind, EventSink};
 use crate::http::jittered;
@@ -265,7 +265,8 @@ fn cancelled() -> Failure {
 }
 
 fn closed(tool: &str, failures: u32) -> Failure {
-    let message = format!("`{tool}` failed {failures} times in a row and is closed for this run: use other tools");
+    let message =
+        format!("`{tool}` failed {} in a row and is closed for this run: use other tools", counted(failures, "time"));
     failure(FailureKind::Closed, message)
 }
 

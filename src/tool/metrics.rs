@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Tool;
 use super::arguments::{
-    TimeArgument, ToolClock, bad_arguments, input_schema, outcome, parse_arguments, parse_duration, source_failure,
+    TimeArgument, ToolClock, bad_arguments, input_schema, outcome, parse_arguments, parse_duration,
 };
+use super::sources::Roll;
 use crate::analysis::rank::{Focus, rank_series};
 use crate::domain::text::clean_line;
 use crate::domain::{Failure, FailureKind, Finding, Outcome, Output, Series, Served, ToolSpec, Window};
@@ -76,29 +77,17 @@ impl QueryMetrics {
         Ok(asked.into_output(expr, window))
     }
 
-    /// Asks all sources at once. One that fails is a note beside what the others say; when all fail, so does the call.
+    /// Asks all sources at once.
     async fn ask(&self, expr: &str, window: Window, step: SignedDuration) -> Result<Asked, Failure> {
         let answers =
             futures::future::join_all(self.sources.iter().map(|source| source.range(expr, window, step))).await;
         let mut asked = Asked::default();
-        let mut first_failure = None;
         for (source, answer) in self.sources.iter().zip(answers) {
-            match answer {
-                Ok(answer) => {
-                    asked.names.push(source.name().to_owned());
-                    asked.notes.extend(answer.warnings.iter().map(|warning| clean_line(warning, 300)));
-                    asked.take(answer.value);
-                }
-                Err(error) => {
-                    asked.notes.push(format!("{}: {error}", source.name()));
-                    first_failure.get_or_insert(source_failure(source.name(), error));
-                }
-            }
+            let Some(answer) = asked.roll.take(source.name(), answer) else { continue };
+            asked.roll.notes.extend(answer.warnings.iter().map(|warning| clean_line(warning, 300)));
+            asked.take(answer.value);
         }
-        match first_failure {
-            Some(failure) if asked.names.is_empty() => Err(failure),
-            _ => Ok(asked),
-        }
+        Ok(Asked { roll: asked.roll.checked()?, ..asked })
     }
 }
 
@@ -116,11 +105,9 @@ impl Tool for QueryMetrics {
 /// What several sources answered together.
 #[derive(Default)]
 struct Asked {
-    /// The sources that answered.
-    names: Vec<String>,
+    roll: Roll,
     series: Vec<Series>,
     texts: Vec<String>,
-    notes: Vec<String>,
 }
 
 impl Asked {
@@ -141,7 +128,7 @@ impl Asked {
         let mut findings: Vec<Finding> = summaries.into_iter().map(Finding::Series).collect();
         findings.extend(self.texts.iter().map(|text| Finding::Other { value: json!(clean_line(text, 1000)) }));
         if found > MAX_SERIES {
-            self.notes.push(format!(
+            self.roll.notes.push(format!(
                 "{found} series; the {MAX_SERIES} most anomalous are given: aggregate or filter to see others"
             ));
         }
@@ -149,10 +136,10 @@ impl Asked {
             findings.push(Finding::Nothing { what: format!("no data for {}", clean_line(expr, 300)) });
         }
         Output {
-            source: self.names.join(", "),
+            source: self.roll.names.join(", "),
             window: Some(window),
             findings,
-            notes: self.notes,
+            notes: self.roll.notes,
             truncated: found > MAX_SERIES,
             served: Served::Live,
             retrieval: None,

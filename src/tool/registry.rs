@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use super::Tool;
 use super::arguments::bad_arguments;
+use crate::domain::text::{clean_line, nearest};
 use crate::domain::{Failure, ToolSpec};
-
-/// How alike two names must be for one to be suggested for the other (Jaro-Winkler, 0 to 1).
-const SUGGESTION_LIKENESS: f64 = 0.75;
 
 /// Tools by name.
 #[derive(Clone, Default)]
@@ -40,15 +38,9 @@ impl Registry {
     }
 
     fn unknown(&self, name: &str) -> String {
-        let shown = crate::domain::text::clean_line(name, 60);
-        let nearest = self
-            .tools
-            .keys()
-            .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), known), known))
-            .filter(|(likeness, _)| *likeness >= SUGGESTION_LIKENESS)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        match (nearest, self.tools.is_empty()) {
-            (Some((_, nearest)), _) => format!("there is no tool `{shown}`: did you mean `{nearest}`?"),
+        let shown = clean_line(name, 60);
+        match (nearest(name, self.tools.keys().map(String::as_str)), self.tools.is_empty()) {
+            (Some(near), _) => format!("there is no tool `{shown}`: did you mean `{near}`?"),
             (None, true) => format!("there is no tool `{shown}`: no source is configured, so there are no tools"),
             (None, false) => {
                 let known: Vec<_> = self.tools.keys().map(String::as_str).collect();

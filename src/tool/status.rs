@@ -12,7 +12,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Tool;
-use super::arguments::{ToolClock, input_schema, outcome, parse_arguments, source_failure};
+use super::arguments::{ToolClock, input_schema, outcome, parse_arguments};
+use super::sources::Roll;
 use crate::domain::{Failure, Finding, Outcome, Output, Served, ToolSpec, Window};
 use crate::source::{StatusAnswer, StatusQuery, StatusSource};
 
@@ -65,10 +66,10 @@ impl WorkloadStatus {
         let query = StatusQuery { service: arguments.service, namespace: arguments.namespace, window };
         let asked = ask(&self.sources, &query).await?;
         let mut output = Output {
-            source: asked.names,
+            source: asked.roll.names.join(", "),
             window: Some(window),
             findings: Vec::new(),
-            notes: asked.answer.notes.clone(),
+            notes: asked.roll.notes,
             truncated: false,
             served: Served::Live,
             retrieval: None,
@@ -97,41 +98,26 @@ impl Tool for WorkloadStatus {
     }
 }
 
-/// What several sources answered together.
+/// What several sources answered together; their notes are the roll's.
 pub(super) struct Asked {
-    /// Names of the sources that answered.
-    pub names: String,
+    pub roll: Roll,
     pub answer: StatusAnswer,
 }
 
-/// Asks all sources. One that fails is a note beside what the others say; when all fail, so does the call.
+/// Asks all sources at once.
 pub(super) async fn ask(sources: &[Arc<dyn StatusSource>], query: &StatusQuery) -> Result<Asked, Failure> {
     let answers = futures::future::join_all(sources.iter().map(|source| source.status(query))).await;
-    let mut asked = Asked { names: String::new(), answer: StatusAnswer::default() };
-    let mut names = Vec::new();
-    let mut first_failure = None;
+    let (mut roll, mut all) = (Roll::default(), StatusAnswer::default());
     for (source, answer) in sources.iter().zip(answers) {
-        match answer {
-            Ok(mut answer) => {
-                names.push(source.name());
-                asked.answer.workloads.append(&mut answer.workloads);
-                asked.answer.pods.append(&mut answer.pods);
-                asked.answer.events.append(&mut answer.events);
-                asked.answer.nodes.append(&mut answer.nodes);
-                asked.answer.rollouts.append(&mut answer.rollouts);
-                asked.answer.notes.append(&mut answer.notes);
-            }
-            Err(error) => {
-                asked.answer.notes.push(format!("{}: {error}", source.name()));
-                first_failure.get_or_insert(source_failure(source.name(), error));
-            }
-        }
+        let Some(mut answer) = roll.take(source.name(), answer) else { continue };
+        all.workloads.append(&mut answer.workloads);
+        all.pods.append(&mut answer.pods);
+        all.events.append(&mut answer.events);
+        all.nodes.append(&mut answer.nodes);
+        all.rollouts.append(&mut answer.rollouts);
+        roll.notes.append(&mut answer.notes);
     }
-    asked.names = names.join(", ");
-    match first_failure {
-        Some(failure) if names.is_empty() => Err(failure),
-        _ => Ok(asked),
-    }
+    Ok(Asked { roll: roll.checked()?, answer: all })
 }
 
 fn add_findings(output: &mut Output, answer: StatusAnswer) {

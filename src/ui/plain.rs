@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 
 use super::{Renderer, report};
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{Call, Diagnosis, Lang};
 use crate::event::{CallResult, Event, EventKind};
 
@@ -81,7 +81,7 @@ impl<O: Write, E: Write> PlainRenderer<O, E> {
             }
             EventKind::PlanMade { plan } => {
                 let n = plan.steps.len();
-                Some(lang.pick(format!("plan: {n} steps"), format!("计划：{n} 步")))
+                Some(lang.pick(format!("plan: {}", counted(n, "step")), format!("计划：{n} 步")))
             }
             EventKind::PlanRevised { reason, .. } => {
                 Some(lang.pick(format!("plan revised: {reason}"), format!("计划调整：{reason}")))
@@ -103,7 +103,7 @@ impl<O: Write, E: Write> PlainRenderer<O, E> {
                 call.map(|call| describe_call(&call, *milliseconds, result, lang))
             }
             EventKind::ToolClosed { tool, failures } => Some(lang.pick(
-                format!("closed {tool} after {failures} failures in a row"),
+                format!("closed {tool} after {} in a row", counted(*failures, "failure")),
                 format!("{tool} 连续失败 {failures} 次，已停用"),
             )),
             _ => None,
@@ -119,7 +119,7 @@ fn describe_call(call: &Call, milliseconds: u64, result: &CallResult, lang: Lang
     let call = crate::reason::words::call(call);
     match result {
         CallResult::Output { findings, .. } => lang.pick(
-            format!("{call}: {findings} findings in {milliseconds} ms"),
+            format!("{call}: {} in {milliseconds} ms", counted(*findings, "finding")),
             format!("{call}：{findings} 条结果，{milliseconds} 毫秒"),
         ),
         CallResult::Failure { message, .. } => {

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use crate::domain::text::clean_line;
 use crate::domain::{
-    AlertStatus, Diagnosis, EvidenceKind, Hypothesis, Lang, RunStatus, SourceReport, SourceStatus, Verdict,
+    AlertStatus, Diagnosis, EvidenceKind, Hypothesis, Lang, RunStatus, SourceReport, SourceStatus, Usage, Verdict,
 };
 
 const CELL_CHARS: usize = 200;
@@ -269,12 +269,33 @@ fn source_line(source: &SourceReport, lang: Lang) -> String {
 
 fn footer(diagnosis: &Diagnosis) -> String {
     let lang = diagnosis.facts.lang;
-    let by = match &diagnosis.model {
-        Some(model) => model.clone(),
-        None => lang.pick("rules, no model", "规则推理，未使用模型").to_string(),
+    let by = match (&diagnosis.model, diagnosis.reasoner.as_str()) {
+        (Some(model), "rules") => lang.pick(
+            format!("rules, in place of the model {model}{}", spent(&diagnosis.usage, lang)),
+            format!("规则推理，代替模型 {model}{}", spent(&diagnosis.usage, lang)),
+        ),
+        (Some(model), _) => format!("{model}{}", spent(&diagnosis.usage, lang)),
+        (None, _) => lang.pick("rules, no model", "规则推理，未使用模型").to_string(),
     };
-    let id = &diagnosis.session_id;
+    let id = clean_line(&diagnosis.session_id, CELL_CHARS);
     lang.pick(format!("Session {id}, reasoner: {by}\n"), format!("会话 {id}，推理：{by}\n"))
+}
+
+/// What the model used: `, 7 calls, 12345 tokens in (2000 cached), 678 out, cost 0.0123`.
+fn spent(usage: &Usage, lang: Lang) -> String {
+    let Usage { calls, input_tokens, output_tokens, cached_tokens, cost } = *usage;
+    if calls == 0 {
+        return String::new();
+    }
+    let cached = match cached_tokens {
+        0 => String::new(),
+        cached => lang.pick(format!(" ({cached} cached)"), format!("（缓存 {cached}）")),
+    };
+    let cost = cost.map(|cost| lang.pick(format!(", cost {cost:.4}"), format!("，费用 {cost:.4}"))).unwrap_or_default();
+    lang.pick(
+        format!(", {calls} calls, {input_tokens} tokens in{cached}, {output_tokens} out{cost}"),
+        format!("，调用 {calls} 次，输入 {input_tokens} token{cached}，输出 {output_tokens} token{cost}"),
+    )
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use oncall::agent::{self, Bounds, Crew, Task};
 use oncall::alert;
 use oncall::domain::{Diagnosis, Failure, FailureKind, Finding, Outcome, Output, RunStatus, Served, ToolSpec};
 use oncall::event::{Event, EventKind, EventSink};
+use oncall::reason::facts;
 use oncall::reason::rules::Rules;
 use oncall::tool::Tool;
 use oncall::tool::invoker::{Invoker, InvokerSettings};
@@ -100,12 +101,12 @@ async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: Cancellatio
         bounds,
     };
     let topology = [("cart".to_string(), vec!["stock".into(), "prices".into(), "users".into(), "mail".into()])];
+    let alerts = alert::parse(text).unwrap().alerts;
     let task = Task {
         session_id: "test".into(),
-        alerts: alert::parse(text).unwrap().alerts,
-        now: "2026-03-04T06:45:00Z".parse().unwrap(),
+        facts: facts::analyze(&alerts, "2026-03-04T06:45:00Z".parse().unwrap()),
+        alerts,
         zone: TimeZone::UTC,
-        lang: None,
         topology: topology.into(),
         absent_sources: Vec::new(),
     };

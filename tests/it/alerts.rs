@@ -60,11 +60,39 @@ fn what_is_no_alert_is_refused_with_what_was_expected() {
         refused("42").2,
         "error: cannot read standard input: 42: expected an alert (a JSON object or list, or text)\n"
     );
+    for nothing in ["{}", "[{}]", "{\"alerts\": [{}]}"] {
+        let (code, out, err) = refused(nothing);
+        assert_eq!((code, out.as_str()), (2, ""), "{nothing}");
+        assert!(
+            err.contains("says nothing: expected an alert with labels, annotations or a title, such as {"),
+            "{err}"
+        );
+    }
+    let (code, _, err) = show(&["."], "");
+    assert_eq!(code, 2);
+    assert!(err.starts_with("error: cannot read .: it is a folder: expected an alert payload (JSON or text)"), "{err}");
     let (code, _, err) = show(&["no-such-file.json"], "");
     assert_eq!(
         (code, err.as_str()),
         (2, "error: cannot read no-such-file.json: No such file or directory (os error 2)\n")
     );
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_what_is_clear_is_read() {
+    let payload = serde_json::json!([{
+        "labels": [{"name": "alertname", "value": "HighErrorRate"}, "service=cart", {"severity": "critical"}, 7],
+        "annotations": "see runbook",
+        "startsAt": "yesterday",
+        "endsAt": {},
+    }, {
+        "labels": {"alertname": "Second", "port": 8080, "canary": true, "pod": null, "owner": {"team": "shop"}},
+        "annotations": [{"key": "summary", "value": "slow"}],
+        "startsAt": 1772605800,
+    }]);
+    let (code, text, _) = show(&["-"], &payload.to_string());
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(text);
 }
 
 #[test]

@@ -132,6 +132,9 @@ fn one_alert_can_be_selected_and_a_wrong_number_is_bad_input() {
     assert_eq!(document["related_alerts"], Value::Array(Vec::new()));
     let (code, _, err) = diagnose(&["--alert", alert, "--select", "9"]);
     assert_eq!((code, err.as_str()), (2, "error: --select 9: the payload holds 3 alerts\n"));
+    let (code, _, err) = diagnose(&["--alert", alert, "--select", "0"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("expected a number from 1 up, as `oncall alert show` lists the alerts"), "{err}");
 }
 
 #[test]

@@ -77,6 +77,91 @@ fn logs_in_gbk_and_utf_16_are_read() {
     }
 }
 
+/// The document of `oncall logs --json` over one file, with the exit code and stderr.
+fn logs(name: &str, bytes: &[u8]) -> (i32, Value, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join(name);
+    std::fs::write(&log, bytes).unwrap();
+    let (code, out, err) = run(dir.path(), &["logs", "--json", "--zone", "UTC", log.to_str().unwrap()]);
+    (code, serde_json::from_str(&out).unwrap(), err.replace(dir.path().to_str().unwrap(), "DIR"))
+}
+
+#[test]
+fn a_log_with_holes_of_nul_bytes_is_no_binary() {
+    let text = [
+        &[0; 100_000],
+        b"2026-03-04T14:00:00Z ERROR a\n2026-03".as_slice(),
+        &[0; 4096],
+        b"\n2026-03-04T14:00:02Z ERROR b\n",
+    ];
+    let (code, document, err) = logs("torn.log", &text.concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!((&document["events"], &document["levels"]["error"]), (&Value::from(2), &Value::from(2)));
+    let note = "NUL bytes dropped (a torn write, or a hole in a sparse file): 104096";
+    assert_eq!(document["files"][0]["notes"], serde_json::json!([note]));
+}
+
+#[test]
+fn a_date_that_does_not_exist_is_an_event_without_a_time() {
+    let text = b"2026-03-04T14:00:00Z ERROR a\n2026-02-30T14:00:01Z ERROR b\n2026-13-01 14:00:01 ERROR c\n\
+                 9999-12-31T14:00:01Z ERROR d\n0000-00-00 00:00:00 ERROR e\n2026-03-04 25:00:00 ERROR f\n";
+    let (code, document, _) = logs("dates.log", text);
+    assert_eq!((code, &document["events"], &document["levels"]["error"]), (0, &Value::from(6), &Value::from(6)));
+    assert_eq!(
+        (&document["first"], &document["last"]),
+        (&"2026-03-04T14:00:00Z".into(), &"2026-03-04T14:00:00Z".into())
+    );
+    assert_eq!(
+        document["files"][0]["notes"],
+        serde_json::json!([
+            "events without a time: 5 of 6",
+            "events of a date or time that does not exist, kept without a time: 5"
+        ])
+    );
+}
+
+#[test]
+fn a_damaged_archive_is_used_up_to_the_damage_and_the_exit_code_says_so() {
+    let lines: String = (0..20_000u32)
+        .map(|i| format!("2026-03-04T14:00:00Z ERROR failed {}\n", i.wrapping_mul(2_654_435_761)))
+        .collect();
+    let packed = zstd::encode_all(lines.as_bytes(), 1).unwrap();
+    let (code, document, err) = logs("cut.log.zst", &packed[..packed.len() / 2]);
+    assert_eq!(code, 3);
+    assert!(document["events"].as_u64().unwrap() > 1000, "{}", document["events"]);
+    assert!(err.starts_with("warning: DIR/cut.log.zst: reading broke off after line "), "{err}");
+    assert!(err.contains("the zstd archive is damaged or cut off at byte ") && !err.contains("permissions"), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_index_says_what_is_stored_and_how_to_go_on() {
+    use std::io::{BufRead, Read};
+    let dir = tempfile::tempdir().unwrap();
+    let docs = dir.path().join("docs");
+    std::fs::create_dir(&docs).unwrap();
+    for n in 0..200 {
+        std::fs::write(docs.join(format!("{n}.md")), "# Disk full\n\nDelete old logs. ".repeat(30)).unwrap();
+    }
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("oncall"))
+        .args(["index", docs.to_str().unwrap()])
+        .env("ONCALL_DATA_DIR", dir.path().join("data"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert_eq!(line, "indexing 200 of 200 documents\n");
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+    assert!(rest.contains("interrupted: ") && rest.contains("run the same command again to continue"), "{rest}");
+}
+
 #[test]
 fn an_incident_that_is_none_is_bad_input() {
     let dir = tempfile::tempdir().unwrap();
@@ -88,6 +173,10 @@ fn an_incident_that_is_none_is_bad_input() {
     let (code, _, err) = run(dir.path(), &["diagnose", "--incident", empty.to_str().unwrap()]);
     assert_eq!(code, 2);
     assert!(err.contains("neither incident.toml nor alert.json"), "{err}");
+    std::fs::write(empty.join("incident.toml"), "now = \"2026-03-04T14:45:00+08:00\"\n").unwrap();
+    let (code, _, err) = run(dir.path(), &["diagnose", "--incident", empty.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(err.contains("holds no alert.json: put the alert there, or give it with --alert"), "{err}");
 }
 
 #[test]

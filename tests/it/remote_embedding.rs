@@ -1,6 +1,7 @@
 //! Embeddings and reranking over HTTP: the wire, what can go wrong on it, and the whole program with it.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +117,33 @@ async fn a_busy_service_is_asked_again() {
     let embedder = RemoteEmbedder::new(settings(&server)).unwrap();
     assert_eq!(embedder.embed(TextRole::Query, &texts(1)).await.unwrap().len(), 1);
     assert_eq!(bodies(&server).await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_asked_for_once_more_and_a_service_that_is_gone_is_said_to_be() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = std::thread::spawn(move || {
+        let whole = json!({"data": [{"index": 0, "embedding": [3.0, 4.0]}]}).to_string();
+        for answer in [&whole[..10], &whole] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}", whole.len())
+                .unwrap();
+        }
+    });
+    let server = MockServer::start().await;
+    let mut settings = settings(&server);
+    settings.service.base_url = format!("http://{address}/v1");
+    let embedder = RemoteEmbedder::new(settings).unwrap();
+    assert_eq!(embedder.embed(TextRole::Query, &texts(1)).await.unwrap(), [[0.6, 0.8]]);
+    serve.join().unwrap();
+    let gone = embedder.embed(TextRole::Query, &texts(1)).await.unwrap_err().to_string();
+    let expected = format!("cannot reach http://{address}/v1/embeddings: ");
+    assert!(
+        gone.starts_with(&expected) && gone.ends_with("; with --offline the embedded model is used instead"),
+        "{gone}"
+    );
 }
 
 #[tokio::test]

@@ -99,6 +99,21 @@ fn a_pattern_is_counted_over_its_window_and_the_time_before() {
 }
 
 #[test]
+fn events_of_one_instant_stand_in_one_slice() {
+    let slices_of = |seconds: &[i64]| -> Vec<(usize, u64)> {
+        let mut miner = Miner::new(OPTIONS);
+        for second in seconds {
+            miner.add(&event(*second, None, "tick"));
+        }
+        let histogram = miner.finish().patterns.remove(0).histogram;
+        histogram.into_iter().enumerate().filter(|(_, count)| *count > 0).collect()
+    };
+    assert_eq!(slices_of(&[1_000_000; 5]), [(0, 5)]);
+    assert_eq!(slices_of(&[1_000_000, 1_000_000, 1_000_001]), [(0, 2), (12, 1)]);
+    assert_eq!(slices_of(&[0, 11]), [(0, 1), (22, 1)]);
+}
+
+#[test]
 fn without_a_window_the_histogram_spans_what_was_seen() {
     let mut miner = Miner::new(OPTIONS);
     for second in (0..24_000).rev() {

@@ -102,6 +102,9 @@ impl Timeline {
         };
         let (start, end) = (first.as_second() as f64, last.as_second() as f64 + 1.0);
         let slice = (end - start) / SLICES as f64;
+        if slice < *width as f64 {
+            return at_slot_starts(slices, |slot| (*origin + slot * *width) as f64 - start, slice);
+        }
         // Counts up to a time, with those of a slot spread evenly over it; differences of rounded sums keep the total.
         let up_to = |time: f64| -> u64 {
             let slots = (time - *origin as f64) / *width as f64;
@@ -122,6 +125,17 @@ impl Timeline {
             })
             .collect()
     }
+}
+
+/// Slots that are wider than a slice, as in a span of a few seconds: each count stands where its slot begins. Spread
+/// over it, events of one instant would look like a course.
+fn at_slot_starts(slices: &Slices, seconds_in: impl Fn(i64) -> f64, slice: f64) -> Vec<u64> {
+    let mut counts = vec![0; SLICES];
+    for (slot, count) in slices.0.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let index = (seconds_in(slot as i64) / slice).max(0.0) as usize;
+        counts[index.min(SLICES - 1)] += u64::from(*count);
+    }
+    counts
 }
 
 impl Span {

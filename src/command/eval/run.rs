@@ -23,9 +23,9 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
     let batch = crate::command::alert::read(&incident.alert_path.display().to_string()).await?;
     let alerts = diagnose::choose(&batch, None, context)?;
     let (now, zone) = (incident.now, incident.zone.clone());
-    let facts = crate::reason::facts::analyze(&alerts, now);
-    let lang = context.lang.unwrap_or(facts.lang);
-    let world = world::build(Some(&incident), &facts, &zone, lang, context).await;
+    let mut facts = crate::reason::facts::analyze(&alerts, now);
+    facts.lang = context.lang.unwrap_or(facts.lang);
+    let world = world::build(Some(&incident), &facts, &zone, facts.lang, context).await;
     let (events, mut received) = EventSink::channel();
     let cancel = CancellationToken::new();
     let around = models::Surroundings {
@@ -52,9 +52,8 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
         alerts,
-        now,
+        facts,
         zone: zone.clone(),
-        lang: context.lang,
         topology: world.topology,
         absent_sources: world.absent,
     };

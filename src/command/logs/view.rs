@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Gathered, NOTE_CHARS, TEMPLATE_CHARS, most_telling};
 use crate::analysis::sparkline::bars;
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{Lang, LogPattern};
 
 /// A template gets at least so many columns, however narrow the terminal.
@@ -46,7 +46,7 @@ impl Page<'_> {
         let volume = &gathered.mined.volume;
         let (events, files, patterns) = (volume.events, gathered.files.len(), volume.patterns);
         let mut text = self.lang.pick(
-            format!("{events} events of {files} {} in {patterns} patterns", if files == 1 { "file" } else { "files" }),
+            format!("{} of {} in {}", counted(events, "event"), counted(files, "file"), counted(patterns, "pattern")),
             format!("{files} 个文件中的 {events} 个事件，归为 {patterns} 种模式"),
         );
         if let (Some(first), Some(last)) = (volume.first, volume.last) {
@@ -88,7 +88,7 @@ impl Page<'_> {
         if patterns.len() > self.rows {
             let more = patterns.len() - self.rows;
             page.push_str(&self.lang.pick(
-                format!("\n{more} more patterns: --top {} shows all, --level error the worst\n", patterns.len()),
+                format!("\nmore patterns: {more} (--top {} shows all, --level error the worst)\n", patterns.len()),
                 format!("\n另有 {more} 种模式：--top {} 显示全部，--level error 只看最严重的\n", patterns.len()),
             ));
         }
@@ -125,7 +125,9 @@ impl Page<'_> {
         if notes.len() > MAX_NOTES {
             let more = notes.len() - MAX_NOTES;
             page.push_str(
-                &self.lang.pick(format!("{more} more notes: see --json\n"), format!("另有 {more} 条说明：见 --json\n")),
+                &self
+                    .lang
+                    .pick(format!("more notes: {more} (see --json)\n"), format!("另有 {more} 条说明：见 --json\n")),
             );
         }
     }

@@ -16,11 +16,19 @@ pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
     let bytes = text.as_bytes();
     for found in DIGITS.find_iter(text) {
         // A part of something longer: a decimal fraction, an identifier of groups, an address.
-        let joins = |byte: Option<&u8>| matches!(byte, Some(b'-' | b'.' | b':'));
-        let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let before = |back: usize| found.start().checked_sub(back).and_then(|at| bytes.get(at));
-        let is_part = (joins(before(1)) && is_digit(before(2)))
-            || (joins(bytes.get(found.end())) && is_digit(bytes.get(found.end() + 1)));
+        let after = |forth: usize| bytes.get(found.end() + forth);
+        let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+        let is_name = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        let is_part = match before(1) {
+            Some(b'.' | b':') => is_digit(before(2)),
+            Some(b'-') => is_name(before(2)),
+            _ => false,
+        } || match after(0) {
+            Some(b'.') => is_digit(after(1)),
+            Some(b'-') => is_name(after(1)),
+            _ => false,
+        };
         if !is_part && is_card(found.as_str()) {
             spans.push(Span::new(found.start(), found.end(), Kind::Card));
         }

@@ -150,6 +150,7 @@ fn positives() -> Vec<(String, &'static str)> {
         // Cards, keys, addresses
         ("card 4111 1111 1111 1111 declined".into(), "card [redacted:card:1] declined"),
         ("pan=5555555555554444".into(), "pan=[redacted:card:1]"),
+        ("card:4111111111111111:12/27.".into(), "card:[redacted:card:1]:12/27."),
         ("amex 3782-822463-10005".into(), "amex [redacted:card:1]"),
         (
             text(&["a\n-----BEGIN RSA PRIV", "ATE KEY-----\nMIIEow\n-----END RSA PRIV", "ATE KEY-----\nb"]),
@@ -198,6 +199,7 @@ const NEGATIVES: &[&str] = &[
     "etag \"33a64df551425fcc55e4d42a148795d9f25f89d4\"",
     "AKIAcademy of arts",
     "task-0123456789abcdef0123456789abcdef done",
+    "Receiving block blk_-4029139044660806719 src: /10.251.31.160:53084",
     // Sentences about secrets
     "FATAL: password authentication failed for user \"app\"",
     "invalid password: too short",

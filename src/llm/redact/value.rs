@@ -36,7 +36,7 @@ const MAX_QUOTED: usize = 4096;
 /// The value that begins at `at`; `None` when there is none.
 pub(super) fn read(text: &str, at: usize) -> Option<Value> {
     // Python's b'…' and the like.
-    let rest = text[at..].as_bytes();
+    let rest = &text.as_bytes()[at..];
     let is_prefixed = matches!(rest, [b'b' | b'B' | b'r' | b'u' | b'f', b'"' | b'\'', ..]);
     let at = at + usize::from(is_prefixed);
     if let Some(quoted) = quoted(text, at) {

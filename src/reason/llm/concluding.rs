@@ -13,7 +13,9 @@ use crate::domain::{Category, Evidence, EvidenceKind, Finding, Hypothesis, NextS
 use crate::llm::{Message, ModelError};
 use crate::reason::{Conclusion, Reasoned, rules};
 
-const SYNTHESIS_EVIDENCE: u64 = 2400;
+const SYNTHESIS_EVIDENCE: u64 = 1800;
+/// Tokens of the evidence that an answer cites, when it is to be mended.
+const MENDING_EVIDENCE: u64 = 900;
 const OPINION_HYPOTHESES: usize = 4;
 const PROBLEMS_SHOWN: usize = 8;
 const TEXT_CHARS: usize = 300;
@@ -36,7 +38,7 @@ impl Llm {
             evidence => digest::evidence(&state.evidence, SYNTHESIS_EVIDENCE),
             unchecked => floor.unchecked.join("\n"),
             opinion => opinion(floor),
-            runbooks => digest::runbooks(&state.hits),
+            runbooks => digest::runbook_titles(&state.hits),
         };
         let mut request = self.request("synthesize", values)?;
         request.answer = schema::<SynthesisAnswer>("synthesize");
@@ -45,7 +47,8 @@ impl Llm {
         let checker = Checker::new(state, &self.zone);
         let problems = problems(&answer, &checker);
         if !problems.is_empty() {
-            request.messages.push(Message::user(mending(&problems)));
+            request.messages.truncate(1);
+            request.messages.push(Message::user(mending(&answer, &problems, state)));
             // A model that cannot mend it keeps its first answer, less what is struck.
             if let Ok((mended, more)) = chat.ask_shaped::<SynthesisAnswer>(request, |_| Ok(())).await {
                 usage.add(more);
@@ -86,21 +89,35 @@ fn problems(answer: &SynthesisAnswer, checker: &Checker<'_>) -> Vec<String> {
         }
     }
     if let Some(cause) = &answer.root_cause {
-        let named = answer.hypotheses.iter().find(|one| one.category == cause.category);
-        if !named.is_some_and(|one| one.evidence_for.iter().any(|id| checker.exists(id))) {
-            problems.push(format!("the root cause {} has no evidence for it", cause.category.id()));
+        let named = answer.hypotheses.iter().find(|one| one.category.id() == cause.category);
+        let shown = clean_line(&cause.category, NAME_CHARS);
+        match named {
+            None => problems.push(format!("the root cause {shown} is the category of no hypothesis")),
+            Some(one) if !one.evidence_for.iter().any(|id| checker.exists(id)) => {
+                problems.push(format!("the root cause {shown} has no evidence for it"));
+            }
+            Some(_) => {}
         }
     }
     problems.dedup();
     problems
 }
 
-fn mending(problems: &[String]) -> String {
+/// The answer once more, with what is wrong and the evidence that it cites: shorter than everything again.
+fn mending(answer: &SynthesisAnswer, problems: &[String], state: &State) -> String {
     let list: Vec<String> = problems.iter().take(PROBLEMS_SHOWN).map(|problem| format!("- {problem}")).collect();
+    let text = serde_json::to_string(answer).unwrap_or_default();
+    let cited = state.evidence.iter().filter(|one| {
+        text.match_indices(&one.id).any(|(at, id)| !text[at + id.len()..].starts_with(|c: char| c.is_ascii_digit()))
+    });
     format!(
-        "A first answer to this was checked against the evidence and found wrong in these places:\n{}\nAnswer so that every \
-         claim cites ids that exist and holds only numbers that stand in the evidence cited; leave out what you cannot show.",
-        digest::fence(&list.join("\n"))
+        "{}\n\nYour first answer:\n{}\n\nIt was checked against the evidence and found wrong in these places:\n{}\n\nThe \
+         evidence that it cites:\n{}\n\nAnswer again, whole, so that every claim cites ids that exist and holds only numbers \
+         that stand in the evidence cited; leave out what you cannot show.",
+        digest::alert(state),
+        digest::fence(&text),
+        digest::fence(&list.join("\n")),
+        digest::evidence(cited, MENDING_EVIDENCE),
     )
 }
 
@@ -119,11 +136,12 @@ fn build(answer: SynthesisAnswer, state: &State, checker: &Checker<'_>, floor: &
     hypotheses.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let root_cause = answer.root_cause.and_then(|cause| {
         let service = cause.service.map(|service| clean_line(&service, NAME_CHARS)).filter(|name| !name.is_empty());
+        let category = Category::from_id(&cause.category)?;
         let same = |one: &&mut Hypothesis| {
-            one.category == cause.category && (service.is_none() || one.service.is_none() || one.service == service)
+            one.category == category && (service.is_none() || one.service.is_none() || one.service == service)
         };
         let named = hypotheses.iter_mut().find(same)?;
-        let bears = cause.category != Category::Unknown && named.evidence_for.iter().any(|id| is_proof(state, id));
+        let bears = category != Category::Unknown && named.evidence_for.iter().any(|id| is_proof(state, id));
         if !bears || named.confidence < SUPPORTED {
             return None;
         }

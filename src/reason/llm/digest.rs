@@ -10,12 +10,13 @@ use crate::llm::{ToolDefinition, tokens};
 
 /// Tokens of one answer of a tool in a prompt.
 pub(super) const OUTPUT_TOKENS: u64 = 2000;
-const LINE_CHARS: usize = 260;
+const LINE_CHARS: usize = 220;
 const ALERT_TEXT_CHARS: usize = 500;
 const ALERT_LABELS: usize = 10;
-const RUNBOOK_TOKENS: u64 = 250;
+const RUNBOOK_TOKENS: u64 = 180;
 const RUNBOOKS: usize = 3;
-const DESCRIPTION_CHARS: usize = 220;
+const DESCRIPTION_CHARS: usize = 150;
+const ARGUMENT_CHARS: usize = 50;
 
 /// Wraps what came from outside. The mark cannot be closed from inside.
 pub(super) fn fence(text: &str) -> String {
@@ -160,6 +161,17 @@ pub(super) fn runbooks(hits: &[Hit]) -> String {
     if passages.is_empty() { "(none)".into() } else { fence(&passages.join("\n\n")) }
 }
 
+/// The passages found, by name only.
+pub(super) fn runbook_titles(hits: &[Hit]) -> String {
+    let lines: Vec<String> = hits
+        .iter()
+        .take(RUNBOOKS)
+        .enumerate()
+        .map(|(n, hit)| format!("[{}] {} ({})", n + 1, clean_line(&hit.title, 80), clean_line(&hit.source, 80)))
+        .collect();
+    if lines.is_empty() { "(none)".into() } else { fence(&lines.join("\n")) }
+}
+
 /// Steps that were worked, with what they found.
 pub(super) fn done(steps: &[Step]) -> String {
     let lines: Vec<String> = steps
@@ -246,7 +258,7 @@ fn compact_property(property: &Value) -> Value {
         out.insert("enum".into(), json!(constants));
     }
     if let Some(text) = property.get("description").and_then(Value::as_str) {
-        out.insert("description".into(), json!(clean_line(text, 80)));
+        out.insert("description".into(), json!(clean_line(text, ARGUMENT_CHARS)));
     }
     Value::Object(out)
 }

@@ -110,7 +110,7 @@ impl Reasoner for Llm {
             Pace::Hurried => None,
         };
         Ok(concluded.unwrap_or_else(|| {
-            self.trouble.conclude_by_rules();
+            self.trouble.conclude_by_rules(pace);
             floor
         }))
     }

@@ -2,7 +2,7 @@
 //! the schema cannot be talked into an answer without end.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{Call, Category};
@@ -63,15 +63,17 @@ pub(super) struct ReplanAnswer {
     pub steps: Vec<StepAnswer>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct CauseAnswer {
-    pub category: Category,
+    /// The category of the hypothesis that is the cause.
+    #[schemars(length(max = 40))]
+    pub category: String,
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub service: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct HypothesisAnswer {
     pub category: Category,
     #[serde(default)]
@@ -91,7 +93,7 @@ pub(super) struct HypothesisAnswer {
     pub rationale: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct NextStepAnswer {
     #[schemars(length(max = 300))]
     pub text: String,
@@ -101,7 +103,7 @@ pub(super) struct NextStepAnswer {
 }
 
 /// What `synthesize` answers.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SynthesisAnswer {
     /// A paragraph with citations such as `[E1]`.
     #[schemars(length(max = 2000))]

@@ -6,6 +6,7 @@ use crate::domain::Lang;
 use crate::domain::text::clean_line;
 use crate::event::{EventKind, EventSink};
 use crate::llm::ModelError;
+use crate::reason::Pace;
 
 /// Failures in a row after which a model is not asked again.
 const GIVE_UP_AFTER: u32 = 3;
@@ -25,8 +26,8 @@ struct Seen {
     last: Option<String>,
     /// Whether a budget of the run is used up.
     over_budget: bool,
-    /// Whether the rules drew the conclusion.
-    by_rules: bool,
+    /// Why the rules drew the conclusion, if they did.
+    by_rules: Option<Pace>,
 }
 
 impl Trouble {
@@ -70,12 +71,13 @@ impl Trouble {
         }
     }
 
-    pub fn conclude_by_rules(&self) {
-        self.seen().by_rules = true;
+    /// The rules conclude: for lack of time, or because the model failed.
+    pub fn conclude_by_rules(&self, pace: Pace) {
+        self.seen().by_rules = Some(pace);
     }
 
     pub fn rules_concluded(&self) -> bool {
-        self.seen().by_rules
+        self.seen().by_rules.is_some()
     }
 
     /// Why the run is incomplete, when a budget ended the model's part.
@@ -89,19 +91,19 @@ impl Trouble {
         let seen = self.seen();
         let last = seen.last.as_deref();
         match (seen.by_rules, last) {
-            (true, Some(last)) => Some(lang.pick(
+            (Some(Pace::Thorough), Some(last)) => Some(lang.pick(
                 format!("the model failed, and the fixed rules concluded from the evidence gathered: {last}"),
                 format!("模型调用失败，由内置规则根据已采集的证据得出结论：{last}"),
             )),
-            (true, None) => Some(lang.pick(
+            (Some(_), _) => Some(lang.pick(
                 "the run ended early, and the fixed rules concluded instead of the model".to_string(),
                 "运行提前结束，由内置规则代替模型得出结论".to_string(),
             )),
-            (false, Some(last)) => Some(lang.pick(
+            (None, Some(last)) => Some(lang.pick(
                 format!("the model failed on the way, and the fixed rules stood in for it there: {last}"),
                 format!("模型在中途调用失败，由内置规则代为完成：{last}"),
             )),
-            (false, None) => None,
+            (None, None) => None,
         }
     }
 }
@@ -130,7 +132,7 @@ mod tests {
             trouble.note(Lang::En).unwrap(),
             "the model failed on the way, and the fixed rules stood in for it there: no key"
         );
-        trouble.conclude_by_rules();
+        trouble.conclude_by_rules(Pace::Thorough);
         assert_eq!(trouble.note(Lang::Zh).unwrap(), "模型调用失败，由内置规则根据已采集的证据得出结论：no key");
     }
 }

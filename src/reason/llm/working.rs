@@ -12,7 +12,7 @@ use crate::llm::{Chat, Message, ModelError, ToolCall, ToolDefinition};
 use crate::reason::{Reasoned, StepMove};
 
 /// Tokens of evidence that a step starts with.
-const STEP_EVIDENCE: u64 = 700;
+const STEP_EVIDENCE: u64 = 600;
 /// Answers in a row that only look closer at what is there.
 const MAX_EXPANSIONS: usize = 3;
 /// Calls of one turn.

@@ -8,7 +8,7 @@ use super::remedy;
 use super::score::{Candidate, rank};
 use super::verdict::{Ranked, hypotheses, is_proof};
 use super::windows;
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{Hypothesis, Lang, RootCause, State, Verdict};
 use crate::reason::{Conclusion, signature};
 
@@ -161,7 +161,7 @@ fn change_before(view: &View<'_>, service: Option<&str>) -> Option<String> {
     let what = clean_line(&change.evidence.summary, MAX_CITED_CHARS);
     let id = &change.evidence.id;
     Some(lang.pick(
-        format!("{minutes} minutes before the symptom there was a change: {what} [{id}]."),
+        format!("{} before the symptom there was a change: {what} [{id}].", counted(minutes, "minute")),
         format!("症状出现前 {minutes} 分钟有变更：{what} [{id}]。"),
     ))
 }

@@ -42,32 +42,30 @@ fn matches_of<'v, 'a>(
     let strength = observation.strength;
     match &observation.evidence.data {
         Finding::Pattern(_) => {
-            for clue in signature.logs.iter().filter(|clue| clue.patterns.is_match(text)) {
-                if !clue.except.as_ref().is_some_and(|except| except.is_match(text)) {
-                    add(&clue.group, clue.weight * strength, clue.holder);
-                }
+            for clue in signature.logs.iter().filter(|clue| clue.is_shown_by(text)) {
+                add(clue.group.as_deref().unwrap_or("logs"), clue.weight * strength, clue.holder);
             }
         }
         Finding::Series(series) => {
             for clue in signature.metrics.iter().filter(|clue| clue.names.is_match(text)) {
                 let excluded = clue.except.as_ref().is_some_and(|except| except.is_match(text));
                 if !excluded && moves(series, &clue.moves) && within(series, clue.above, clue.below) {
-                    add(&clue.group, clue.weight * strength.max(level_strength(&clue.moves)), clue.holder);
+                    let strength = strength.max(level_strength(&clue.moves));
+                    add(clue.group.as_deref().unwrap_or("metrics"), clue.weight * strength, clue.holder);
                 }
             }
         }
         Finding::Pod(_) | Finding::Event(_) | Finding::Node(_) | Finding::Workload(_) => {
-            for clue in signature.status.iter().filter(|clue| clue.patterns.is_match(text)) {
-                if !clue.except.as_ref().is_some_and(|except| except.is_match(text)) {
-                    add(&clue.group, clue.weight * strength, clue.holder);
-                }
+            for clue in signature.status.iter().filter(|clue| clue.is_shown_by(text)) {
+                add(clue.group.as_deref().unwrap_or("status"), clue.weight * strength, clue.holder);
             }
         }
         Finding::Change(_) | Finding::Rollout(_) => {
             let kind = change_kind(&observation.evidence.data);
             for clue in signature.changes.iter().filter(|clue| kind.is_some_and(|kind| clue.kinds.contains(&kind))) {
                 if clue.patterns.as_ref().is_none_or(|patterns| patterns.is_match(text)) {
-                    add(&clue.group, clue.weight * precedence(view, observation), Holder::Here);
+                    let weight = clue.weight * precedence(view, observation);
+                    add(clue.group.as_deref().unwrap_or("change"), weight, Holder::Here);
                 }
             }
         }

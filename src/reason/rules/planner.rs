@@ -30,82 +30,104 @@ const DECISIVE: f64 = 0.9;
 const MAX_STEPS: usize = 9;
 const MAX_QUOTE_CHARS: usize = 140;
 
+/// A question of the first plan: in both languages, the words by which a runbook asks it, and the calls that answer it.
+struct Asking {
+    texts: (String, String),
+    words: &'static [&'static str],
+    calls: Vec<Call>,
+}
+
 /// The first plan.
 pub(super) fn plan(state: &State) -> Plan {
-    let lang = state.facts.lang;
-    let mut steps: Vec<Step> = Vec::new();
-    let mut add = |(en, zh): (String, String), words: &[&str], calls: Vec<Call>| {
-        let id = steps.len() as u32 + 1;
-        let reason = reason(state, words);
-        steps.push(new_step(id, lang.pick(en, zh), reason, calls));
-    };
-    if let Some(expr) = &state.facts.metric {
-        let texts = (
-            "How does the alert's own metric run, over its own window and the usual one?".into(),
-            "告警指标本身如何变化？按告警窗口和常用窗口分别查看".into(),
-        );
-        let exprs = [Some(expr.clone()), over_usual_range(expr)];
-        add(
-            texts,
-            &["metric", "rate", "指标", "error rate", "错误率"],
-            exprs.iter().flatten().filter_map(|expr| calls::metric(state, expr)).collect(),
-        );
-    }
     let centres = centres(state);
-    if !centres.is_empty() {
-        let list = centres.join(", ");
-        let texts = (
-            format!("What do logs, metrics and instances of {list} show?"),
-            format!("{list} 的日志、指标和实例状态有什么异常？"),
-        );
-        add(
-            texts,
-            &["log", "日志", "pod", "instance", "实例", "error", "错误"],
-            centres.iter().flat_map(|service| look_at(state, service)).collect(),
-        );
-    }
     let callees: Vec<String> =
         centres.iter().flat_map(|service| state.topology.get(service)).flatten().take(MAX_SERVICES).cloned().collect();
-    if !callees.is_empty() {
-        let list = callees.join(", ");
-        let texts =
-            (format!("Are the services that it depends on well: {list}?"), format!("它依赖的服务是否正常：{list}？"));
-        add(
-            texts,
-            &["depend", "downstream", "upstream", "database", "依赖", "下游", "上游", "数据库"],
-            callees.iter().flat_map(|service| look_at(state, service)).collect(),
-        );
-    }
     let around = around(state, &centres, &callees);
-    if !around.is_empty() {
-        let list = around.join(", ");
-        let texts = (
+    let asked = [
+        own_metric(state),
+        centre(state, &centres),
+        dependencies(state, &callees),
+        surroundings(state, &around),
+        leading_cause(state),
+        Some(earlier_changes(state)),
+    ];
+    let steps = asked.into_iter().flatten().enumerate().map(|(index, Asking { texts: (en, zh), words, calls })| {
+        new_step(index as u32 + 1, state.facts.lang.pick(en, zh), reason(state, words), calls)
+    });
+    Plan { steps: steps.collect(), revisions: Vec::new() }
+}
+
+fn own_metric(state: &State) -> Option<Asking> {
+    let expr = state.facts.metric.as_ref()?;
+    let exprs = [Some(expr.clone()), over_usual_range(expr)];
+    Some(Asking {
+        texts: (
+            "How does the alert's own metric run, over its own window and the usual one?".into(),
+            "告警指标本身如何变化？按告警窗口和常用窗口分别查看".into(),
+        ),
+        words: &["metric", "rate", "指标", "error rate", "错误率"],
+        calls: exprs.iter().flatten().filter_map(|expr| calls::metric(state, expr)).collect(),
+    })
+}
+
+fn centre(state: &State, centres: &[String]) -> Option<Asking> {
+    let list = listed(centres)?;
+    Some(Asking {
+        texts: (
+            format!("What do logs, metrics and instances of {list} show?"),
+            format!("{list} 的日志、指标和实例状态有什么异常？"),
+        ),
+        words: &["log", "日志", "pod", "instance", "实例", "error", "错误"],
+        calls: centres.iter().flat_map(|service| look_at(state, service)).collect(),
+    })
+}
+
+fn dependencies(state: &State, callees: &[String]) -> Option<Asking> {
+    let list = listed(callees)?;
+    Some(Asking {
+        texts: (
+            format!("Are the services that it depends on well: {list}?"),
+            format!("它依赖的服务是否正常：{list}？"),
+        ),
+        words: &["depend", "downstream", "upstream", "database", "依赖", "下游", "上游", "数据库"],
+        calls: callees.iter().flat_map(|service| look_at(state, service)).collect(),
+    })
+}
+
+fn surroundings(state: &State, around: &[String]) -> Option<Asking> {
+    let list = listed(around)?;
+    let of_each = around.iter().flat_map(|name| look_at(state, name));
+    Some(Asking {
+        texts: (
             format!("Is it in the machines under it, or in something else that stands out: {list}?"),
             format!("是否出在所在机器或其他异常对象上：{list}？"),
-        );
-        add(
-            texts,
-            &["node", "host", "machine", "节点", "主机", "机器"],
-            around
-                .iter()
-                .flat_map(|name| look_at(state, name))
-                .chain(MACHINE_LOGS.iter().filter_map(|name| calls::logs(state, name)))
-                .collect(),
-        );
-    }
+        ),
+        words: &["node", "host", "machine", "节点", "主机", "机器"],
+        calls: of_each.chain(MACHINE_LOGS.iter().filter_map(|name| calls::logs(state, name))).collect(),
+    })
+}
+
+/// What tells the leading cause from the others.
+fn leading_cause(state: &State) -> Option<Asking> {
     let view = View::of(state);
     let ranked = rank(&view);
-    if let Some(first) = leading(&ranked) {
-        let question = discriminating(first, lang);
-        add((question.clone(), question), &["metric", "指标"], questions_of(state, first));
+    let first = leading(&ranked)?;
+    let question = discriminating(first, state.facts.lang);
+    let calls = questions_of(state, first);
+    Some(Asking { texts: (question.clone(), question), words: &["metric", "指标"], calls })
+}
+
+fn earlier_changes(state: &State) -> Asking {
+    Asking {
+        texts: ("Was anything changed before it began?".into(), "开始之前有没有变更？".into()),
+        words: &["deploy", "release", "rollback", "change", "发布", "变更", "回滚"],
+        calls: calls::changes(state).into_iter().collect(),
     }
-    let texts = ("Was anything changed before it began?".into(), "开始之前有没有变更？".into());
-    add(
-        texts,
-        &["deploy", "release", "rollback", "change", "发布", "变更", "回滚"],
-        calls::changes(state).into_iter().collect(),
-    );
-    Plan { steps, revisions: Vec::new() }
+}
+
+/// The names as a list; nothing when there are none.
+fn listed(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn new_step(id: u32, question: String, reason: String, calls: Vec<Call>) -> Step {

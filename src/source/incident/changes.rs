@@ -25,6 +25,7 @@ const MAX_SERVICE_CHARS: usize = 200;
 const MAX_SUMMARY_CHARS: usize = 500;
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct RawChange {
     time: String,
     service: Option<String>,
@@ -77,7 +78,7 @@ fn read_lines(mut reader: impl BufRead, zone: &TimeZone, warnings: &mut Vec<Stri
         }
     }
     if bad > MAX_LINE_WARNINGS {
-        warnings.push(format!("changes.jsonl: {bad} lines in all could not be read"));
+        warnings.push(format!("changes.jsonl: lines that could not be read, in all: {bad}"));
     }
     Ok(changes)
 }
@@ -157,6 +158,17 @@ mod tests {
                 "changes.jsonl: line 3: expected ident at line 1 column 2; expected {\"time\", \"service\", \"kind\", \"summary\"}",
                 "changes.jsonl: line 4: `time`: cannot read `soon`: expected RFC 3339",
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_said_without_names_of_the_program() {
+        let expected = "expected {\"time\", \"service\", \"kind\", \"summary\"}";
+        assert_eq!(
+            read("5\n").1,
+            [format!(
+                "changes.jsonl: line 1: invalid type: integer `5`, expected an object at line 1 column 1; {expected}"
+            )]
         );
     }
 

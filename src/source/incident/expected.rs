@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::IncidentError;
 use super::settings::Table;
 use crate::domain::Category;
+use crate::domain::text::nearest;
 
 const KEYS: [&str; 4] = ["category", "service", "must_mention", "must_not_claim"];
 
@@ -52,11 +53,8 @@ fn category(table: &Table, name: &str) -> Result<Category, IncidentError> {
     let deserializer: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
         serde::de::IntoDeserializer::into_deserializer(name);
     Category::deserialize(deserializer).map_err(|_| {
-        let nearest = Category::ALL
-            .iter()
-            .map(|known| (strsim::jaro_winkler(name, known.id()), known.id()))
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        let hint = nearest.map(|(_, id)| format!(": did you mean `{id}`?")).unwrap_or_default();
+        let near = nearest(name, Category::ALL.iter().map(|known| known.id()));
+        let hint = near.map(|id| format!(": did you mean `{id}`?")).unwrap_or_default();
         table.error("category", format!("`category`: there is no category `{name}`{hint}"))
     })
 }

@@ -14,10 +14,12 @@ use toml::{Spanned, Value};
 
 use super::IncidentError;
 use crate::domain::Topology;
+use crate::domain::text::nearest;
 
 const KEYS: [&str; 4] = ["name", "now", "timezone", "topology"];
-/// How alike two keys must be for one to be suggested for the other (Jaro-Winkler, 0 to 1).
-const SUGGESTION_LIKENESS: f64 = 0.75;
+
+/// The years that an incident can be of: others leave no room for the times around it.
+const PLAUSIBLE_YEARS: std::ops::Range<i32> = 1970..2100;
 
 /// What the file says.
 #[derive(Debug, Default, PartialEq)]
@@ -64,6 +66,12 @@ fn parse(path: &Path, text: &str) -> Result<Settings, IncidentError> {
 
 /// An instant and the offset that it is written with. Without an offset it is a time of the incident's zone.
 fn instant(text: &str, settings: &mut Settings) -> Result<(Timestamp, Option<Offset>), String> {
+    const EXPECTED: &str = "expected a time such as \"2026-03-04T14:45:00+08:00\"";
+    let unreadable = format!("`now`: cannot read `{text}`: {EXPECTED}");
+    let year = text.split_once('-').and_then(|(year, _)| year.parse().ok());
+    if year.is_some_and(|year: i32| !PLAUSIBLE_YEARS.contains(&year)) {
+        return Err(format!("`now`: `{text}` lies outside of the years 1970 to 2099: {EXPECTED}"));
+    }
     if let Ok(at) = text.parse::<Timestamp>() {
         let offset = Pieces::parse(text).ok().and_then(|pieces| pieces.offset());
         let offset = match offset {
@@ -72,13 +80,12 @@ fn instant(text: &str, settings: &mut Settings) -> Result<(Timestamp, Option<Off
         };
         return Ok((at, offset));
     }
-    let expected = format!("`now`: cannot read `{text}`: expected a time such as \"2026-03-04T14:45:00+08:00\"");
-    let civil: DateTime = text.parse().map_err(|_| expected.clone())?;
+    let civil: DateTime = text.parse().map_err(|_| unreadable.clone())?;
     let zone = settings.zone.clone().unwrap_or_else(|| {
         settings.notes.push("incident.toml: `now` has no offset and there is no `timezone`: UTC is assumed".to_owned());
         TimeZone::UTC
     });
-    civil.to_zoned_datetime(zone).map(|zoned| (zoned.timestamp(), None)).map_err(|_| expected)
+    civil.to_zoned_datetime(zone).map(|zoned| (zoned.timestamp(), None)).map_err(|_| unreadable)
 }
 
 /// A zone by its name, or a fixed offset such as `+08:00`.
@@ -151,12 +158,8 @@ impl<'a> Table<'a> {
         let Some(name) = unknown.min_by_key(|name| name.span().start) else {
             return Ok(());
         };
-        let nearest = known
-            .iter()
-            .map(|candidate| (strsim::jaro_winkler(&name.as_ref().to_lowercase(), candidate), candidate))
-            .filter(|(likeness, _)| *likeness >= SUGGESTION_LIKENESS)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        let hint = nearest.map(|(_, nearest)| format!(": did you mean `{nearest}`?")).unwrap_or_default();
+        let near = nearest(name.as_ref(), known.iter().copied());
+        let hint = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
         let message = format!("unknown key `{}`{hint} (known: {})", name.as_ref(), known.join(", "));
         Err(self.error(name.as_ref(), message))
     }
@@ -241,6 +244,10 @@ mod tests {
             (
                 "now = \"yesterday\"",
                 "incident.toml: line 1: `now`: cannot read `yesterday`: expected a time such as \"2026-03-04T14:45:00+08:00\"",
+            ),
+            (
+                "now = \"9999-12-31T23:59:59Z\"",
+                "incident.toml: line 1: `now`: `9999-12-31T23:59:59Z` lies outside of the years 1970 to 2099: expected a time such as \"2026-03-04T14:45:00+08:00\"",
             ),
             (
                 "name = \"x\"\n[topology]\na = \"b\"",

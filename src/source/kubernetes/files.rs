@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use encoding_rs::{UTF_16BE, UTF_16LE};
-use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 
 use super::inventory::Inventory;
 use super::select;
 use crate::domain::{Change, Window};
+use crate::source::unpack::unpack;
 use crate::source::{SourceError, StatusAnswer, StatusQuery, StatusSource};
 
 /// Folders below the status folder that are looked into.
@@ -111,17 +111,12 @@ fn list(folder: &Path, depth: usize, inventory: &mut Inventory) -> Vec<PathBuf> 
 
 fn read_file(path: &Path, place: &str, inventory: &mut Inventory) -> std::io::Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     if ![".json", ".jsonl", ".ndjson"].iter().any(|end| plain.ends_with(end)) {
         inventory.note(format!("{place}: not read: expected JSON (kubectl get ... -o json) in a file named *.json"));
         return Ok(());
     }
-    let reader = BufReader::new(File::open(path)?);
-    if name.ends_with(".gz") {
-        read_text(BufReader::new(MultiGzDecoder::new(reader)), place, inventory)
-    } else {
-        read_text(reader, place, inventory)
-    }
+    read_text(BufReader::new(unpack(File::open(path)?)?), place, inventory)
 }
 
 /// Reads JSON in UTF-8, with or without a byte-order mark, or in the UTF-16 that PowerShell writes.

@@ -21,7 +21,7 @@ impl<'de> Deserialize<'de> for RawItem {
 
 /// Any object. Which fields are there depends on its kind.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawObject {
     pub kind: Option<String>,
     pub metadata: Option<RawMetadata>,
@@ -49,7 +49,7 @@ pub struct RawObject {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawMetadata {
     pub name: Option<String>,
     pub namespace: Option<String>,
@@ -60,7 +60,7 @@ pub struct RawMetadata {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawReference {
     pub kind: Option<String>,
     pub namespace: Option<String>,
@@ -68,21 +68,21 @@ pub struct RawReference {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawDetails {
     pub kind: Option<String>,
     pub name: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawSeries {
     pub count: Option<i64>,
     pub last_observed_time: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawSpec {
     pub replicas: Option<i64>,
     pub completions: Option<i64>,
@@ -95,20 +95,20 @@ pub struct RawSpec {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawTemplate {
     pub metadata: Option<RawMetadata>,
     pub spec: Option<RawTemplateSpec>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawTemplateSpec {
     pub containers: Option<Vec<RawContainer>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawContainer {
     pub name: Option<String>,
     pub image: Option<String>,
@@ -116,7 +116,7 @@ pub struct RawContainer {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawResources {
     /// Quantities are strings, but a bare number is accepted by the API as well.
     pub limits: Option<BTreeMap<String, Value>>,
@@ -131,7 +131,7 @@ pub enum RawStatus {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawStatusFields {
     pub conditions: Option<Vec<RawCondition>>,
     // Deployments, replica sets, stateful sets.
@@ -157,7 +157,7 @@ pub struct RawStatusFields {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawCondition {
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -168,7 +168,7 @@ pub struct RawCondition {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawContainerStatus {
     pub name: Option<String>,
     pub image: Option<String>,
@@ -179,7 +179,7 @@ pub struct RawContainerStatus {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawState {
     pub running: Option<Value>,
     pub waiting: Option<RawWaiting>,
@@ -187,14 +187,14 @@ pub struct RawState {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(expecting = "an object", default)]
 pub struct RawWaiting {
     pub reason: Option<String>,
     pub message: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(expecting = "an object", default, rename_all = "camelCase")]
 pub struct RawTerminated {
     pub exit_code: Option<i64>,
     pub signal: Option<i64>,

@@ -5,7 +5,7 @@
 
 use super::ReadOptions;
 use super::line::{self, Line, Role};
-use super::stamp::{Assumed, Clock};
+use super::stamp::{Assumed, Clock, Stamp};
 use crate::domain::LogEvent;
 
 /// The text that is kept of one event.
@@ -20,6 +20,8 @@ pub struct Tally {
     pub events: u64,
     /// Events without a time.
     pub undated: u64,
+    /// Those of them whose stamp is a date or a time that does not exist.
+    pub impossible: u64,
     /// Events of which text was dropped.
     pub cut_events: u64,
     pub assumed: Assumed,
@@ -32,7 +34,7 @@ pub struct Assembler<'a> {
     pending: Option<Pending>,
     /// Pieces of a line so far.
     partial: String,
-    partial_start: Option<(u64, super::stamp::Stamp)>,
+    partial_start: Option<(u64, Stamp)>,
     partial_lines: u32,
     /// Whether a line of this stream brought a stamp of its own.
     dated: bool,
@@ -146,13 +148,18 @@ impl<'a> Assembler<'a> {
         let done = self.flush();
         let own_header = line.role == Role::Begins;
         self.dated |= own_header && line.at.is_some();
-        let assumed = line.assumed();
-        let total = &mut self.tally.assumed;
-        total.date |= assumed.date;
-        total.year |= assumed.year;
-        total.zone |= assumed.zone;
+        match line.at {
+            Some(Stamp { at: Some(_), assumed }) => {
+                let total = &mut self.tally.assumed;
+                total.date |= assumed.date;
+                total.year |= assumed.year;
+                total.zone |= assumed.zone;
+            }
+            Some(Stamp { at: None, .. }) => self.tally.impossible += 1,
+            None => {}
+        }
         let event = LogEvent {
-            at: line.at.map(|stamp| stamp.at),
+            at: line.at.and_then(|stamp| stamp.at),
             level: line.level,
             service: line.service.map(std::borrow::Cow::into_owned).or_else(|| self.options.service.clone()),
             instance: line.instance.map(std::borrow::Cow::into_owned).or_else(|| self.options.instance.clone()),

@@ -1,16 +1,17 @@
-//! From a file or stream to lines of text: decompression and character sets. A reader comes in, capped lines come
-//! out; nothing is ever held that grows with the input.
+//! From a file or stream to lines of text: decompression, character sets, holes of NUL bytes. A reader comes in,
+//! capped lines come out; nothing is ever held that grows with the input.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 
-use encoding_rs::{Decoder, DecoderResult, Encoding, GB18030, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Decoder, Encoding, UTF_8};
+
+use crate::domain::decode::{Extent, encoding_of};
+use crate::source::unpack::unpack;
 
 /// How much of a stream is looked at to tell its encoding.
 const SNIFF_BYTES: usize = 64 * 1024;
 const BUFFER_BYTES: usize = 64 * 1024;
-/// A text may hold this share of control characters (colours, for example) and still be a text.
-const MAX_CONTROL_SHARE: f64 = 0.1;
 
 /// A stream that is no text.
 #[derive(Debug, thiserror::Error)]
@@ -28,104 +29,56 @@ pub struct Text {
     pub encoding: Option<&'static str>,
 }
 
-/// Opens a stream: unpacks gzip and zstd by their magic numbers, tells the encoding, strips a byte-order mark.
+/// Opens a stream: unpacks archives, tells the encoding, strips a byte-order mark.
 pub fn open(raw: Box<dyn Read + Send>) -> Result<Text, DecodeError> {
-    let mut reader = unpack(raw)?;
-    let start = peek(&mut reader, SNIFF_BYTES)?;
-    let encoding = detect(&start)?;
-    let whole = io::Cursor::new(start).chain(reader);
+    let (stream, hole) = Replay::after_hole(unpack(raw)?)?;
+    let start = stream.start.get_ref();
+    let extent = if start.len() < SNIFF_BYTES { Extent::Whole } else { Extent::Start };
+    let encoding = encoding_of(start, extent).ok_or(DecodeError::Binary)?;
     let (utf8, name): (Box<dyn Read + Send>, _) = if encoding == UTF_8 {
-        (Box::new(whole), None)
+        (Box::new(stream), None)
     } else {
-        (Box::new(Transcoder::new(Box::new(whole), encoding)), Some(encoding.name()))
+        (Box::new(Transcoder::new(Box::new(stream), encoding)), Some(encoding.name()))
     };
-    Ok(Text { lines: Lines::new(utf8), encoding: name })
+    Ok(Text { lines: Lines::new(utf8, hole), encoding: name })
 }
 
-fn unpack(mut raw: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
-    let magic = peek(&mut raw, 4)?;
-    let whole = io::Cursor::new(magic.clone()).chain(raw);
-    Ok(match magic.as_slice() {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(whole))),
-        [0x28, 0xb5, 0x2f, 0xfd] => Box::new(zstd::stream::read::Decoder::new(whole)?),
-        _ => Box::new(whole),
-    })
+/// A stream whose start was looked at. An error that cut off the start comes up again behind it, so that a truncated
+/// archive still shows its beginning.
+struct Replay {
+    start: io::Cursor<Vec<u8>>,
+    error: Option<io::Error>,
+    rest: Box<dyn Read + Send>,
 }
 
-/// Up to `limit` bytes; fewer at the end of the stream. What an error cuts off is kept when something was read,
-/// so that a truncated archive still shows its beginning.
-fn peek(reader: &mut dyn Read, limit: usize) -> io::Result<Vec<u8>> {
-    let mut start = Vec::new();
-    match reader.take(limit as u64).read_to_end(&mut start) {
-        Err(error) if start.is_empty() => Err(error),
-        _ => Ok(start),
-    }
-}
-
-fn detect(start: &[u8]) -> Result<&'static Encoding, DecodeError> {
-    if let Some((encoding, _)) = Encoding::for_bom(start) {
-        return Ok(encoding);
-    }
-    if let Some(encoding) = utf16_without_mark(start) {
-        return Ok(encoding);
-    }
-    if start.contains(&0) || control_share(start) > MAX_CONTROL_SHARE {
-        return Err(DecodeError::Binary);
-    }
-    let cut_short = match std::str::from_utf8(start) {
-        Ok(_) => return Ok(UTF_8),
-        // The sample may end inside a character.
-        Err(error) => error.error_len().is_none(),
-    };
-    if cut_short {
-        return Ok(UTF_8);
-    }
-    Ok(if is_gb18030(start) { GB18030 } else { UTF_8 })
-}
-
-/// Latin text in UTF-16 has a zero in every other byte.
-fn utf16_without_mark(start: &[u8]) -> Option<&'static Encoding> {
-    let pairs = start.len() / 2;
-    if pairs < 4 {
-        return None;
-    }
-    let zeros = |parity: usize| start.iter().skip(parity).step_by(2).filter(|b| **b == 0).count();
-    let (even, odd) = (zeros(0), zeros(1));
-    match () {
-        () if odd * 10 > pairs * 4 && even == 0 => Some(UTF_16LE),
-        () if even * 10 > pairs * 4 && odd == 0 => Some(UTF_16BE),
-        () => None,
-    }
-}
-
-fn control_share(start: &[u8]) -> f64 {
-    let control =
-        start.iter().filter(|b| (**b < 0x20 && !matches!(**b, b'\n' | b'\r' | b'\t' | 0x1b | 0x0c)) || **b == 0x7f);
-    control.count() as f64 / start.len().max(1) as f64
-}
-
-/// Whether the bytes read as GB18030 without an error and give mostly Han characters where they are not ASCII.
-fn is_gb18030(start: &[u8]) -> bool {
-    let mut text = String::with_capacity(start.len() * 2);
-    let mut decoder = GB18030.new_decoder_without_bom_handling();
-    let mut from = 0;
-    loop {
-        // Room for a whole character at the least: with less the decoder would stand still on a short sample.
-        text.reserve(start.len() * 2 + 16);
-        // Not the last chunk: the sample may end inside a character.
-        match decoder.decode_to_string_without_replacement(&start[from..], &mut text, false) {
-            (DecoderResult::InputEmpty, _) => break,
-            (DecoderResult::OutputFull, read) => from += read,
-            (DecoderResult::Malformed(..), _) => return false,
+impl Replay {
+    /// The stream from the first part on that is not NUL throughout, and how many NULs stood before it: a log that
+    /// was truncated while its writer went on begins with a hole of any length.
+    fn after_hole(mut rest: Box<dyn Read + Send>) -> io::Result<(Self, u64)> {
+        let mut hole = 0;
+        loop {
+            let mut start = Vec::new();
+            let error = rest.by_ref().take(SNIFF_BYTES as u64).read_to_end(&mut start).err();
+            match error {
+                None if start.len() == SNIFF_BYTES && start.iter().all(|byte| *byte == 0) => hole += start.len() as u64,
+                Some(error) if start.is_empty() && hole == 0 => return Err(error),
+                error => return Ok((Self { start: io::Cursor::new(start), error, rest }, hole)),
+            }
         }
     }
-    let wide = text.chars().filter(|c| !c.is_ascii());
-    let (mut total, mut han) = (0usize, 0usize);
-    for c in wide {
-        total += 1;
-        han += usize::from(matches!(c, '\u{3000}'..='\u{303f}' | '\u{4e00}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}'));
+}
+
+impl Read for Replay {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.start.read(buffer)?;
+        if count > 0 || buffer.is_empty() {
+            return Ok(count);
+        }
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.rest.read(buffer),
+        }
     }
-    total > 0 && han * 10 >= total * 8
 }
 
 /// Turns another encoding into UTF-8 as it is read.
@@ -185,27 +138,29 @@ impl Read for Transcoder {
 /// Lines of at most [`Lines::MAX_LINE_BYTES`] bytes; what is longer is counted and passed over.
 pub struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,
-    line: Vec<u8>,
+    line: LineBytes,
     at_start: bool,
     /// How many lines were cut, and how many bytes that cost.
     pub cut_lines: u64,
     pub cut_bytes: u64,
+    /// How many NUL bytes were dropped.
+    pub nuls: u64,
 }
 
 impl Lines {
     pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
-    fn new(source: Box<dyn Read + Send>) -> Self {
+    /// `nuls`: those that were passed over before the stream.
+    fn new(source: Box<dyn Read + Send>, nuls: u64) -> Self {
         let reader = BufReader::with_capacity(BUFFER_BYTES, source);
-        Self { reader, line: Vec::new(), at_start: true, cut_lines: 0, cut_bytes: 0 }
+        Self { reader, line: LineBytes::default(), at_start: true, cut_lines: 0, cut_bytes: 0, nuls }
     }
 
     /// The next line without its end (`\n` or `\r\n`); bytes that are no UTF-8 are replaced.
     pub fn next_line(&mut self) -> io::Result<Option<Cow<'_, str>>> {
         self.line.clear();
-        let mut cut = 0usize;
-        let mut seen = false;
-        loop {
+        let (mut seen, mut ended) = (false, false);
+        while !ended {
             let buffer = match self.reader.fill_buf() {
                 Ok(buffer) => buffer,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -218,30 +173,28 @@ impl Lines {
             }
             seen = true;
             let end = memchr::memchr(b'\n', buffer);
+            ended = end.is_some();
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            let kept = part.len().min(Self::MAX_LINE_BYTES - self.line.len());
-            self.line.extend_from_slice(&part[..kept]);
-            cut += part.len() - kept;
-            let used = part.len() + usize::from(end.is_some());
+            self.line.append(part);
+            let used = part.len() + usize::from(ended);
             self.reader.consume(used);
-            if end.is_some() {
-                break;
-            }
         }
-        if !seen {
+        self.nuls += self.line.nuls as u64;
+        // A hole at the very end is no line.
+        if !seen || (!ended && self.line.is_hole()) {
             return Ok(None);
         }
-        if cut > 0 {
+        if self.line.cut > 0 {
             self.cut_lines += 1;
-            self.cut_bytes += cut as u64;
-        } else if self.line.last() == Some(&b'\r') {
-            self.line.pop();
+            self.cut_bytes += self.line.cut as u64;
+        } else if self.line.kept.last() == Some(&b'\r') {
+            self.line.kept.pop();
         }
         Ok(Some(self.text()))
     }
 
     fn text(&mut self) -> Cow<'_, str> {
-        let mut line = self.line.as_slice();
+        let mut line = self.line.kept.as_slice();
         if std::mem::take(&mut self.at_start) {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
@@ -250,9 +203,55 @@ impl Lines {
     }
 }
 
+/// The bytes of one line, up to the cap, without NULs.
+#[derive(Default)]
+struct LineBytes {
+    kept: Vec<u8>,
+    /// Bytes beyond the cap.
+    cut: usize,
+    nuls: usize,
+    /// How many NULs were passed over last.
+    hole: usize,
+}
+
+impl LineBytes {
+    fn clear(&mut self) {
+        self.kept.clear();
+        (self.cut, self.nuls, self.hole) = (0, 0, 0);
+    }
+
+    fn is_hole(&self) -> bool {
+        self.nuls > 0 && self.kept.is_empty()
+    }
+
+    /// Takes the next part. A hole within the line becomes one blank, so that the words around it stay apart; a
+    /// single NUL is a terminator that was written along.
+    fn append(&mut self, mut part: &[u8]) {
+        while !part.is_empty() {
+            let end = memchr::memchr(0, part).unwrap_or(part.len());
+            if end > 0 {
+                if std::mem::take(&mut self.hole) > 1 && !self.kept.is_empty() {
+                    self.keep(b" ");
+                }
+                self.keep(&part[..end]);
+            }
+            let nuls = part[end..].iter().take_while(|byte| **byte == 0).count();
+            self.nuls += nuls;
+            self.hole += nuls;
+            part = &part[end + nuls..];
+        }
+    }
+
+    fn keep(&mut self, text: &[u8]) {
+        let kept = text.len().min(Lines::MAX_LINE_BYTES - self.kept.len());
+        self.kept.extend_from_slice(&text[..kept]);
+        self.cut += text.len() - kept;
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use encoding_rs::GB18030;
 
     use super::*;
 
@@ -284,14 +283,6 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_told_by_their_magic_number() {
-        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gz.write_all(b"a\nb\n").unwrap();
-        assert_eq!(lines_of(gz.finish().unwrap()).unwrap().0, ["a", "b"]);
-        assert_eq!(lines_of(zstd::encode_all(&b"a\nb\n"[..], 1).unwrap()).unwrap().0, ["a", "b"]);
-    }
-
-    #[test]
     fn a_binary_file_is_refused() {
         assert!(matches!(lines_of(b"\x7fELF\0\0\x01\x02".to_vec()), Err(DecodeError::Binary)));
     }
@@ -304,5 +295,30 @@ mod tests {
         assert_eq!(text.lines.next_line().unwrap().unwrap().len(), Lines::MAX_LINE_BYTES);
         assert_eq!(text.lines.next_line().unwrap().unwrap(), "next");
         assert_eq!((text.lines.cut_lines, text.lines.cut_bytes), (1, 3_000_000 - 65_536));
+    }
+
+    #[test]
+    fn holes_of_nul_bytes_are_dropped_and_no_line_is_lost() {
+        let hole = vec![0; 200_000];
+        let bytes = [&hole[..], b"one\ntw", &hole, b"o\n", &hole, b"\nthr\0ee\r\n", &hole].concat();
+        let mut text = open(Box::new(io::Cursor::new(bytes))).unwrap();
+        let mut lines = Vec::new();
+        while let Some(line) = text.lines.next_line().unwrap() {
+            lines.push(line.into_owned());
+        }
+        assert_eq!((lines, text.lines.nuls), (["one", "tw o", "", "three"].map(str::to_owned).into(), 800_001));
+        assert_eq!(lines_of(vec![0; 300_000]).unwrap(), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_truncated_archive_gives_its_lines_and_then_the_error() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, "a line\n".repeat(1000).as_bytes()).unwrap();
+        let mut archive = encoder.finish().unwrap();
+        archive.truncate(archive.len() - 9);
+        let mut text = open(Box::new(io::Cursor::new(archive))).unwrap();
+        assert_eq!(text.lines.next_line().unwrap().unwrap(), "a line");
+        let error = std::iter::repeat_with(|| text.lines.next_line().map(|line| line.is_some())).find(Result::is_err);
+        assert!(error.unwrap().unwrap_err().to_string().starts_with("the gzip archive is damaged or cut off at byte "));
     }
 }

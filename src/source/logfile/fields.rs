@@ -219,6 +219,8 @@ impl<'a> Fields<'a> {
         match purpose {
             Purpose::Time => {
                 if let Some(stamp) = time_of_text(&value, clock) {
+                    // A date that does not exist gives way to any other field's time.
+                    let rank = if stamp.at.is_some() { rank } else { rank + TIME.len() };
                     put(&mut self.time, rank, stamp);
                 }
             }

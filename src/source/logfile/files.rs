@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
 
-use super::{ReadError, ReadOptions, read_events};
+use super::{ReadOptions, read_events};
 use crate::domain::{FailureKind, LogEvent};
 use crate::source::{LogBatch, LogQuery, LogSource, SourceError};
 
@@ -106,10 +106,11 @@ impl FileLogs {
             };
             match read_events(&file.path, &self.options(file), &mut each) {
                 Ok(report) => {
-                    batch.notes.extend(report.notes.iter().map(|note| format!("{}: {note}", file.path.display())));
+                    let notes = report.notes.iter().chain(&report.broken);
+                    batch.notes.extend(notes.map(|note| format!("{}: {note}", file.path.display())));
                 }
                 // One unreadable file does not hide the others.
-                Err(error @ (ReadError::Binary { .. } | ReadError::Open { .. })) => batch.notes.push(error.to_string()),
+                Err(error) => batch.notes.push(error.to_string()),
             }
             if !listening || sender.is_closed() {
                 return;

@@ -13,7 +13,9 @@ pub fn from_word(word: &[u8]) -> Option<Level> {
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
     Some(match &*lower {
-        b"trace" | b"trc" | b"finest" | b"finer" | b"verbose" | b"debug3" | b"debug4" | b"debug5" => Level::Trace,
+        b"trace" | b"trc" | b"trce" | b"finest" | b"finer" | b"verbose" | b"debug3" | b"debug4" | b"debug5" => {
+            Level::Trace
+        }
         b"debug" | b"dbg" | b"dbug" | b"debu" | b"fine" | b"config" | b"debug1" | b"debug2" => Level::Debug,
         b"info" | b"inf" | b"notice" | b"information" | b"informational" | b"note" | b"log" | b"statement"
         | b"default" => Level::Info,
@@ -21,6 +23,22 @@ pub fn from_word(word: &[u8]) -> Option<Level> {
         b"error" | b"err" | b"eror" | b"severe" | b"failure" | b"erro" => Level::Error,
         b"fatal" | b"ftl" | b"fata" | b"crit" | b"critical" | b"panic" | b"emerg" | b"emergency" | b"alert"
         | b"dpanic" => Level::Fatal,
+        _ => return None,
+    })
+}
+
+/// The level of a word before a colon. The console logger of .NET writes `fail:`; elsewhere that word begins a
+/// sentence.
+pub fn from_label(word: &[u8]) -> Option<Level> {
+    if word.eq_ignore_ascii_case(b"fail") { Some(Level::Error) } else { from_word(word) }
+}
+
+/// The mark by which Redis and its forks write a level: debug, verbose, notice, warning.
+pub fn from_redis_mark(mark: u8) -> Option<Level> {
+    Some(match mark {
+        b'.' | b'-' => Level::Debug,
+        b'*' => Level::Info,
+        b'#' => Level::Warn,
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::stamp::{Assumed, Clock, Stamp};
+use super::stamp::{Clock, Stamp};
 use super::{header, level, logfmt, structured, syslog, wrapped};
 use crate::domain::Level;
 
@@ -49,11 +49,6 @@ impl<'a> Line<'a> {
             message: Cow::Owned(self.message.into_owned()),
             role: self.role,
         }
-    }
-
-    /// What the stamp left open, if there is one.
-    pub fn assumed(&self) -> Assumed {
-        self.at.map(|stamp| stamp.assumed).unwrap_or_default()
     }
 }
 
@@ -116,7 +111,7 @@ pub fn level_of_text(text: &str) -> Option<Level> {
     let word = &text[..text.iter().take(13).take_while(|c| c.is_ascii_alphabetic()).count()];
     match text.get(word.len()) {
         Some(b']') if bracketed => level::from_word(word),
-        Some(b':') if !bracketed => level::from_word(word).or_else(|| panicking(text)),
+        Some(b':') if !bracketed => level::from_label(word).or_else(|| panicking(text)),
         Some(b' ' | b'\t') if !bracketed => level::from_capitals(word).or_else(|| panicking(text)),
         _ => None,
     }

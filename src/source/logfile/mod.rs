@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::domain::LogEvent;
+use crate::source::unpack::DamagedArchive;
 use assemble::{Assembler, Tally};
 use decode::{DecodeError, Lines};
 
@@ -59,6 +60,8 @@ pub struct ReadReport {
     pub undated: u64,
     /// What was assumed, cut or decoded, in words.
     pub notes: Vec<String>,
+    /// Why reading ended before the stream did: everything up to there is used.
+    pub broken: Option<String>,
 }
 
 /// Why a stream could not be read at all.
@@ -68,6 +71,10 @@ pub enum ReadError {
     Open { name: String, source: std::io::Error },
     #[error("skipped {name}: it is binary, not text; give a text log, or one packed with gzip or zstd")]
     Binary { name: String },
+    #[error(
+        "skipped {name}: {source}, and nothing before that could be unpacked; copy it again, or unpack what can be saved of it"
+    )]
+    Damaged { name: String, source: std::io::Error },
 }
 
 /// Reads a file; `each` may end it early.
@@ -98,6 +105,9 @@ pub fn read_from(
 ) -> Result<ReadReport, ReadError> {
     let mut text = decode::open(reader).map_err(|error| match error {
         DecodeError::Binary => ReadError::Binary { name: name.to_owned() },
+        DecodeError::Io(source) if DamagedArchive::is_cause_of(&source) => {
+            ReadError::Damaged { name: name.to_owned(), source }
+        }
         DecodeError::Io(source) => ReadError::Open { name: name.to_owned(), source },
     })?;
     let mut assembler = Assembler::new(options);
@@ -150,19 +160,25 @@ fn report(
         notes.push("time stamps without a date were put on the day of the reference clock".to_owned());
     }
     if tally.undated > 0 {
-        notes.push(format!("{} of {} events have no time", tally.undated, tally.events));
+        notes.push(format!("events without a time: {} of {}", tally.undated, tally.events));
+    }
+    if tally.impossible > 0 {
+        let count = tally.impossible;
+        notes.push(format!("events of a date or time that does not exist, kept without a time: {count}"));
+    }
+    if lines.nuls > 0 {
+        notes.push(format!("NUL bytes dropped (a torn write, or a hole in a sparse file): {}", lines.nuls));
     }
     if lines.cut_lines > 0 {
-        let (count, bytes) = (lines.cut_lines, lines.cut_bytes);
-        notes.push(format!("{count} lines over {} bytes were cut ({bytes} bytes not read)", Lines::MAX_LINE_BYTES));
+        let (limit, count, bytes) = (Lines::MAX_LINE_BYTES, lines.cut_lines, lines.cut_bytes);
+        notes.push(format!("lines cut at {limit} bytes: {count} (bytes not read: {bytes})"));
     }
     if tally.cut_events > 0 {
-        notes.push(format!("{} events were cut: their continuation lines are too long", tally.cut_events));
+        notes.push(format!("events cut because their continuation lines are too long: {}", tally.cut_events));
     }
-    if let Some(error) = broken {
-        notes.push(format!("reading broke off after line {}: {error}", tally.lines));
-    }
-    ReadReport { lines: tally.lines, events: tally.events, undated: tally.undated, notes }
+    let after = tally.lines;
+    let broken = broken.map(|error| format!("reading broke off after line {after}: {error}; what came before is used"));
+    ReadReport { lines: tally.lines, events: tally.events, undated: tally.undated, notes, broken }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn docker(object: &Map<String, Value>, clock: &Clock, depth: usize) -> Option<Li
 
 /// The inner line with the wrapper's time where its own is missing or had to be completed.
 pub fn wrap<'a>(inner: Line<'a>, time: stamp::Stamp) -> Line<'a> {
-    let at = inner.at.filter(|stamp| stamp.assumed.nothing()).or(Some(time));
+    let at = inner.at.filter(|stamp| stamp.is_exact()).or(Some(time));
     Line { at, ..inner }
 }
 
@@ -56,7 +56,7 @@ fn unwrap_message<'a>(line: Line<'a>, clock: &Clock, depth: usize) -> Line<'a> {
     }
     let inner = inner.into_owned();
     Line {
-        at: inner.at.filter(|stamp| stamp.assumed.nothing()).or(line.at),
+        at: inner.at.filter(|stamp| stamp.is_exact()).or(line.at),
         level: inner.level.or(line.level),
         service: inner.service.or(line.service),
         instance: inner.instance.or(line.instance),

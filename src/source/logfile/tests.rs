@@ -463,7 +463,7 @@ fn an_endless_event_is_cut_and_said_so() {
     let (events, report) = read_bytes(text.into(), &options());
     assert_eq!((events.len(), events[0].lines), (1, 3001));
     assert!(events[0].message.len() <= 64 * 1024);
-    assert_eq!(report.notes, ["1 events were cut: their continuation lines are too long"]);
+    assert_eq!(report.notes, ["events cut because their continuation lines are too long: 1"]);
 }
 
 #[test]
@@ -478,7 +478,86 @@ fn a_truncated_archive_gives_what_it_holds() {
     packed.truncate(packed.len() / 2);
     let (events, report) = read_bytes(packed, &options());
     assert!(events.len() > 1000, "{}", events.len());
-    assert!(report.notes.last().unwrap().starts_with("reading broke off after line"), "{:?}", report.notes);
+    let broken = report.broken.unwrap();
+    let expected =
+        format!("reading broke off after line {}: the zstd archive is damaged or cut off at byte ", report.lines);
+    assert!(broken.starts_with(&expected) && broken.ends_with("; what came before is used"), "{broken}");
+}
+
+#[test]
+fn an_archive_that_gives_nothing_is_named_as_damaged() {
+    let packed = [&[0x28, 0xb5, 0x2f, 0xfd], [0xff; 40].as_slice()].concat();
+    let result = read_from(Box::new(Cursor::new(packed)), "a.log.zst", &options(), &mut |_| ControlFlow::Continue(()));
+    let error = result.unwrap_err().to_string();
+    assert!(error.starts_with("skipped a.log.zst: the zstd archive is damaged or cut off at byte "), "{error}");
+    assert!(error.ends_with("copy it again, or unpack what can be saved of it"), "{error}");
+}
+
+#[test]
+fn a_date_that_does_not_exist_begins_an_event_without_a_time() {
+    let text = "2026-03-04T06:00:00Z ERROR a\n2026-02-30T06:00:01Z ERROR b\n\tat x\n2026-03-04 25:00:00 WARN c\n\
+                9999-12-31T23:59:59Z INFO d\n0000-00-00 00:00:00 e\n{\"time\":\"2026-13-01T06:00:00Z\",\"msg\":\"f\"}\n\
+                2026-03-04T06:00:01Z INFO g\n";
+    let (events, report) = read_bytes(text.into(), &options());
+    let expected = [
+        event(1, "2026-03-04T06:00:00Z", ERROR, "a"),
+        LogEvent { lines: 2, ..event(2, "", ERROR, "b\n\tat x") },
+        event(4, "", WARN, "c"),
+        event(5, "", INFO, "d"),
+        event(6, "", None, "e"),
+        event(7, "", None, "f"),
+        event(8, "2026-03-04T06:00:01Z", INFO, "g"),
+    ];
+    assert_eq!(events, expected);
+    assert_eq!(
+        report.notes,
+        ["events without a time: 5 of 7", "events of a date or time that does not exist, kept without a time: 5"]
+    );
+    assert_eq!(read("2026-13-01T06:00:00Z stdout F h"), [event(1, "", None, "h")]);
+}
+
+#[test]
+fn holes_of_nul_bytes_are_noted() {
+    let text = [b"2026-03-04T06:00:00Z ERROR a\n".as_slice(), &[0; 5000], b"2026-03-04T06:00:01Z INFO b\n"].concat();
+    let (events, report) = read_bytes(text, &options());
+    assert_eq!(events, [event(1, "2026-03-04T06:00:00Z", ERROR, "a"), event(2, "2026-03-04T06:00:01Z", INFO, "b")]);
+    assert_eq!(report.notes, ["NUL bytes dropped (a torn write, or a hole in a sparse file): 5000"]);
+}
+
+#[test]
+fn the_console_logger_of_dotnet_names_its_levels_in_four_letters() {
+    let levels = |text: &str| read(text).iter().map(|event| event.level).collect::<Vec<_>>();
+    let text = "fail: Shop.Orders[13]\n      Timed out\ncrit: Shop[0]\n      x\nwarn: Shop[0]\n      x\ninfo: Shop[14]\n      \
+                x\ndbug: Shop[0]\n      x\ntrce: Shop[0]\n      x\n";
+    let expected = [ERROR, Some(Level::Fatal), WARN, INFO, DEBUG, Some(Level::Trace)];
+    assert_eq!(levels(text), expected);
+    let stamped: String = text
+        .lines()
+        .map(|line| if line.starts_with(' ') { format!("{line}\n") } else { format!("2026-03-04 06:00:00 {line}\n") })
+        .collect();
+    assert_eq!(levels(&stamped), expected);
+    // A sentence that begins with the word is no level.
+    assert_eq!(
+        read("2026-03-04T06:00:00Z Fail to connect"),
+        [event(1, "2026-03-04T06:00:00Z", None, "Fail to connect")]
+    );
+}
+
+#[test]
+fn redis_writes_its_level_as_a_mark() {
+    let text = "1:M 04 Mar 2026 06:00:00.123 * Ready\n1:S 04 Mar 2026 06:00:01.000 # Connection lost\n\
+                7:C 04 Mar 2026 06:00:02.000 - Accepted\n7:X 04 Mar 2026 06:00:03.000 . 0 clients\n\
+                [4018] 04 Mar 06:00:04.000 # Old\n";
+    assert_eq!(
+        read(text),
+        [
+            event(1, "2026-03-04T06:00:00.123Z", INFO, "Ready"),
+            event(2, "2026-03-04T06:00:01Z", WARN, "Connection lost"),
+            event(3, "2026-03-04T06:00:02Z", DEBUG, "Accepted"),
+            event(4, "2026-03-04T06:00:03Z", DEBUG, "0 clients"),
+            event(5, "2026-03-04T06:00:04Z", WARN, "Old"),
+        ]
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::line::{Line, LineError, SampleLine, Time, parse_line};
 use super::metadata::Metadata;
 use super::read::{Lines, NextLine, open};
 use super::store::{Order, Point, SeriesStore, StoreBuilder};
+use crate::domain::text::counted;
 
 /// Bad lines that are reported one by one per file; the others are counted.
 const REPORTED_LINES: usize = 5;
@@ -64,8 +65,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.count == 1 { "" } else { "s" };
-        write!(f, "{} sample{plural}, first on line {}", self.count, self.first_line)
+        write!(f, "{}, first on line {}", counted(self.count, "sample"), self.first_line)
     }
 }
 
@@ -75,6 +75,11 @@ impl Loader {
     pub fn read_file(&mut self, path: &Path) -> io::Result<()> {
         let input = open(path)?;
         self.read(&path.display().to_string(), input)
+    }
+
+    /// Whether no sample was read yet.
+    pub fn is_empty(&self) -> bool {
+        self.builder.sample_count() == 0
     }
 
     pub fn warn(&mut self, warning: String) {
@@ -202,7 +207,7 @@ impl FileReport {
             return vec![format!("{name}: expected OpenMetrics text, found {} lines that are none", self.bad_lines)];
         }
         if self.bad_lines > REPORTED_LINES {
-            self.warnings.push(format!("{name}: {} more lines were left out", self.bad_lines - REPORTED_LINES));
+            self.warnings.push(format!("{name}: more lines left out: {}", self.bad_lines - REPORTED_LINES));
         }
         let mut tell = |tally: Tally, what: &str| {
             if tally.count > 0 {
@@ -250,7 +255,7 @@ mod tests {
     fn many_bad_lines_are_counted() {
         let text = format!("a 1 1\n{}", "broken line\n".repeat(8));
         assert_eq!(loaded(&text).warnings.len(), REPORTED_LINES + 1);
-        assert_eq!(loaded(&text).warnings[REPORTED_LINES], "a.om: 3 more lines were left out");
+        assert_eq!(loaded(&text).warnings[REPORTED_LINES], "a.om: more lines left out: 3");
     }
 
     #[test]

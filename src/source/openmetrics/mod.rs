@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::load::{Loaded, Loader};
 use super::promql::{self, QueryError};
+use super::unpack::DamagedArchive;
 use super::{MetricSource, QueryAnswer, QueryValue, SourceError};
 use crate::domain::{FailureKind, MetricInfo, Series, Window};
 
@@ -42,10 +43,15 @@ impl OpenMetricsFiles {
         let mut failures = Vec::new();
         for path in paths {
             if let Err(error) = loader.read_file(path) {
-                failures.push(format!("cannot read {}: {error}", path.display()));
+                let path = path.display();
+                failures.push(if DamagedArchive::is_cause_of(&error) {
+                    format!("{path}: {error}; what came before is used")
+                } else {
+                    format!("cannot read {path}: {error}")
+                });
             }
         }
-        if !failures.is_empty() && failures.len() == paths.len() {
+        if !failures.is_empty() && failures.len() == paths.len() && loader.is_empty() {
             return Err(SourceError::new(FailureKind::Unavailable, failures.join("; ")));
         }
         failures.into_iter().for_each(|failure| loader.warn(failure));
@@ -269,6 +275,26 @@ mod tests {
             "a.om: line 2, column 4: expected a number after the series, found the end of the line; the line was left out"
         ));
         assert!(answer.warnings[1].contains("gone.om"));
+    }
+
+    #[tokio::test]
+    async fn a_damaged_archive_gives_the_samples_before_the_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.om.gz");
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        for at in 0..100 {
+            std::io::Write::write_all(&mut encoder, format!("up {at} {}\n", 1_700_000_000 + at).as_bytes()).unwrap();
+        }
+        let mut archive = encoder.finish().unwrap();
+        // The check sum at the end, and no more.
+        archive.truncate(archive.len() - 8);
+        std::fs::write(&path, archive).unwrap();
+        let source = OpenMetricsFiles::load("files/metrics", &[path]).unwrap();
+        let answer = source.instant("up", second(1_700_000_099)).await.unwrap();
+        assert!(matches!(&answer.value, QueryValue::Vector(series) if series.len() == 1));
+        let warning = &answer.warnings[0];
+        assert!(warning.contains("a.om.gz: the gzip archive is damaged or cut off at byte "), "{warning}");
+        assert!(warning.ends_with("; what came before is used"), "{warning}");
     }
 
     #[test]

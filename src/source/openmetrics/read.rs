@@ -2,33 +2,24 @@
 //! time, so that memory does not grow with the file.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+
+use crate::source::unpack::unpack;
 
 /// Longest line that is read; what is longer is passed over and reported.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
 const BUFFER_BYTES: usize = 256 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// The decompressed content of a file.
 pub(super) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let mut file = File::open(path)?;
+    let file = File::open(path)?;
     if file.metadata()?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
     }
-    let mut first = Vec::with_capacity(ZSTD.len());
-    file.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first)?;
-    file.rewind()?;
-    Ok(if first.starts_with(GZIP) {
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, flate2::read::MultiGzDecoder::new(file)))
-    } else if first.starts_with(ZSTD) {
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, zstd::stream::read::Decoder::new(file)?))
-    } else {
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, file))
-    })
+    Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, unpack(file)?)))
 }
 
 /// The next line of a stream.
@@ -123,20 +114,5 @@ mod tests {
         let mut content = vec![b'x'; MAX_LINE_BYTES + 1];
         content.extend_from_slice(b"\nnext\n");
         assert_eq!(all(&content), ["too long", "next"]);
-    }
-
-    #[test]
-    fn compressed_files_are_known_by_their_first_bytes() {
-        let folder = tempfile::tempdir().unwrap();
-        let gzip = folder.path().join("a.om");
-        let mut encoder = flate2::write::GzEncoder::new(File::create(&gzip).unwrap(), flate2::Compression::fast());
-        io::Write::write_all(&mut encoder, b"up 1 1\n").unwrap();
-        encoder.finish().unwrap();
-        let zstd = folder.path().join("b.om");
-        std::fs::write(&zstd, zstd::encode_all(&b"up 2 1\n"[..], 1).unwrap()).unwrap();
-        let plain = folder.path().join("c.om");
-        std::fs::write(&plain, "up").unwrap();
-        let contents = [gzip, zstd, plain].map(|path| io::read_to_string(open(&path).unwrap()).unwrap());
-        assert_eq!(contents, ["up 1 1\n", "up 2 1\n", "up"]);
     }
 }

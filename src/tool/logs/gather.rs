@@ -15,7 +15,7 @@ use crate::analysis::patterns::{Assignments, Miner, MinerOptions, Services};
 use crate::domain::text::{clean, clean_line};
 use crate::domain::{Failure, FailureKind, Level, LogEvent, LogPattern, LogVolume, Window};
 use crate::source::{LogQuery, LogSource};
-use crate::tool::arguments::source_failure;
+use crate::tool::sources::Roll;
 
 /// Notes given, and notes looked at, of sources that have one per file.
 const MAX_NOTES: usize = 10;
@@ -156,17 +156,14 @@ pub async fn events_of(
     Ok((ends.into_events(), said))
 }
 
-/// Reads all sources, one after another. One that fails is a note beside what the others gave, and what came before
-/// the failure stands; when no source gave anything, the call fails.
+/// Reads all sources, one after another. What came before the failure of one stands.
 async fn read(
     sources: &[Arc<dyn LogSource>],
     query: &LogQuery,
     cancel: &CancellationToken,
     each: &mut (dyn FnMut(&LogEvent) + Send),
 ) -> Result<Said, Failure> {
-    let mut said = Said::default();
-    let mut notes = Notes::default();
-    let mut first_failure = None;
+    let (mut roll, mut notes, mut truncated) = (Roll::default(), Notes::default(), false);
     for source in sources {
         let mut batches = source.search(query);
         let mut answered = false;
@@ -187,26 +184,23 @@ async fn read(
                         uncolour(event);
                         each(event);
                     }
-                    said.truncated |= batch.truncated;
+                    truncated |= batch.truncated;
                     batch.notes.iter().for_each(|note| notes.add(note));
                 }
                 Some(Err(error)) => {
-                    notes.add(&format!("{}: {error}", source.name()));
-                    said.truncated = true;
-                    first_failure.get_or_insert(source_failure(source.name(), error));
+                    truncated = true;
+                    roll.fail(source.name(), error);
                     break;
                 }
             }
         }
         if answered {
-            said.names.push(source.name().to_owned());
+            roll.names.push(source.name().to_owned());
         }
     }
-    said.notes = notes.into_lines();
-    match first_failure {
-        Some(failure) if said.names.is_empty() => Err(failure),
-        _ => Ok(said),
-    }
+    let Roll { names, notes: mut lines, .. } = roll.checked()?;
+    lines.extend(notes.into_lines());
+    Ok(Said { names, notes: lines, truncated })
 }
 
 /// Removes escape sequences, which would become part of templates.
@@ -246,7 +240,7 @@ impl Notes {
         let line = |(about, note, files)| if files == 1 { note } else { format!("{files} files: {about}") };
         let mut lines: Vec<_> = self.said.into_iter().take(MAX_NOTES).map(line).collect();
         if more > 0 {
-            lines.push(format!("{more} more notes about the logs"));
+            lines.push(format!("more notes about the logs: {more}"));
         }
         lines
     }

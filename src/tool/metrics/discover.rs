@@ -18,12 +18,13 @@ use super::expression::{Form, equals, forms, matchers};
 use super::{Tool, spec, until_cancelled};
 use crate::analysis::rank::{Focus, RankedSeries, rank_series, rank_services};
 use crate::domain::metric::SERVICE_LABELS;
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{
     Failure, Finding, Lang, MetricInfo, Outcome, Output, Series, Served, Symptom, ToolSpec, Topology, Window,
 };
 use crate::source::{MetricSource, QueryValue, SourceError};
-use crate::tool::arguments::{TimeArgument, ToolClock, outcome, parse_arguments, parse_time, source_failure};
+use crate::tool::arguments::{TimeArgument, ToolClock, outcome, parse_arguments, parse_time};
+use crate::tool::sources::Roll;
 
 /// Metrics listed, anomalous series and services given.
 const MAX_METRICS: usize = 100;
@@ -157,7 +158,7 @@ struct Found {
 
 impl Ask {
     async fn look(&self, source: &dyn MetricSource, show: Show) -> Result<Found, SourceError> {
-        let mut found = Found { names: vec![source.name().to_owned()], ..Found::default() };
+        let mut found = Found::default();
         let selections = self.selections(source).await?;
         if show == Show::Names {
             found.metrics = selections.into_iter().flat_map(|(_, metrics)| metrics).collect();
@@ -235,12 +236,12 @@ impl Ask {
         found.series.truncate(MAX_SERIES);
         if done < wanted {
             found.truncated = true;
-            found.notes.push(format!("{done} of {wanted} metrics were looked at: name a service to see all"));
+            found.notes.push(format!("{done} of {} looked at: name a service to see all", counted(wanted, "metric")));
         }
         match first_error {
             Some(error) if failed == done => Err(error),
             Some(error) => {
-                found.notes.push(format!("{failed} metrics could not be asked: {error}"));
+                found.notes.push(format!("{} could not be asked: {error}", counted(failed, "metric")));
                 Ok(())
             }
             None => Ok(()),
@@ -311,30 +312,19 @@ fn distance_of(series: &Series) -> Option<(SignedDuration, Timestamp)> {
 }
 
 impl Found {
-    /// Joins what the sources gave. One that failed is a note beside the others; when all failed, so does the call.
+    /// Joins what the sources gave.
     fn together(sources: &[Arc<dyn MetricSource>], looked: Vec<Result<Self, SourceError>>) -> Result<Self, Failure> {
-        let mut together = Self::default();
-        let mut first_failure = None;
+        let (mut roll, mut together) = (Roll::default(), Self::default());
         for (source, looked) in sources.iter().zip(looked) {
-            match looked {
-                Ok(mut found) => {
-                    together.names.append(&mut found.names);
-                    together.metrics.append(&mut found.metrics);
-                    together.series.append(&mut found.series);
-                    together.notes.append(&mut found.notes);
-                    together.truncated |= found.truncated;
-                    together.window = together.window.or(found.window);
-                }
-                Err(error) => {
-                    together.notes.push(format!("{}: {error}", source.name()));
-                    first_failure.get_or_insert(source_failure(source.name(), error));
-                }
-            }
+            let Some(mut found) = roll.take(source.name(), looked) else { continue };
+            together.metrics.append(&mut found.metrics);
+            together.series.append(&mut found.series);
+            roll.notes.append(&mut found.notes);
+            together.truncated |= found.truncated;
+            together.window = together.window.or(found.window);
         }
-        match first_failure {
-            Some(failure) if together.names.is_empty() => Err(failure),
-            _ => Ok(together),
-        }
+        let Roll { names, notes, .. } = roll.checked()?;
+        Ok(Self { names, notes, ..together })
     }
 
     fn into_output(mut self, show: Show, focus: &Focus, ask: &Ask) -> Output {
