@@ -18,11 +18,12 @@ build:
 	.ci/install build
 	$(CARGO) build --locked --workspace --bin oncall --tests
 
-# Everything the tests need, then the tests.
+# Everything the tests need, then the tests, then the examples: every diagnosis has to be right.
 test:
 	.ci/install test
 	python3 examples/check.py
 	$(CARGO) test --locked --workspace
+	$(BIN) --data-dir $(DEMO_DATA) eval examples
 
 # What needs a server that has to be built first: a real small model behind llama.cpp's server, which LLAMA_SERVER and
 # LLAMA_MODEL name. They fail, and say what is missing, where it is.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, eval, index, logs, metrics,
-    prompts, search, session, tools, trace,
+    Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, eval, handoff, index, logs,
+    metrics, prompts, search, session, tools, trace,
 };
 use crate::config::{ConfigError, Overrides, Surroundings};
 use crate::domain::Lang;
@@ -110,6 +110,8 @@ pub enum Command {
     Session(session::SessionArgs),
     /// Show the timeline of a session
     Trace(trace::TraceArgs),
+    /// Write what a shift saw, as Markdown for the next one
+    Handoff(handoff::HandoffArgs),
     /// Diagnose incidents whose cause is known, and count what was found
     Eval(eval::EvalArgs),
     /// List the tools, or call one

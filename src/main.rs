@@ -45,6 +45,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             Command::Metrics(args) => command::metrics::run(args, &context).await,
             Command::Session(args) => command::session::run(args, &context).await,
             Command::Trace(args) => command::trace::run(args, &context).await,
+            Command::Handoff(args) => command::handoff::run(args, &context).await,
             Command::Eval(args) => command::eval::run(args, &context).await,
             Command::Tools(args) => command::tools::run(args, &context).await,
             Command::Prompts(args) => command::prompts::run(args, &context).await,

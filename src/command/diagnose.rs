@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
 use super::models::{self, BudgetArgs};
+use super::record;
 use super::recording::{self, Recording};
 use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
@@ -43,6 +44,10 @@ pub struct DiagnoseArgs {
     /// With --json: print every event as a JSON line, as it happens; the last one holds the diagnosis
     #[arg(long)]
     events: bool,
+    /// Keep the alert, the clock, the configuration and every exchange with tools and models in this folder, from which
+    /// --incident diagnoses it again
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     budget: BudgetArgs,
 }
@@ -67,6 +72,10 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
     let cancel = CancellationToken::new();
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
     let world = world::build(incident.as_ref(), &facts, &zone, facts.lang, context).await;
+    let world = match &args.record {
+        Some(dir) => record::begin(dir, &alerts, now, &zone, world, context)?,
+        None => world,
+    };
     let folder = incident.map(|incident| incident.folder);
     let diagnosis = diagnose(Case { alerts, facts, zone, folder }, world, &args, context, cancel).await;
     interrupts.abort();
@@ -177,7 +186,7 @@ async fn diagnose(
         zone: &case.zone,
         incident: case.folder.as_deref(),
         budget: &args.budget,
-        recorder: None,
+        recorder: args.record.as_deref().map(record::of_models).transpose()?,
     };
     let reasoner: Arc<dyn Reasoner> = match models::reasoner(context, &around)? {
         Some(llm) => llm,

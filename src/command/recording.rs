@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::services::redact_settings;
-use super::{Context, bad_input};
+use super::{Context, bad_input, memory};
 use crate::config::OtlpConfig;
 use crate::domain::{Lang, Role, Session, SessionKind, SessionRecord, SessionStatus};
 use crate::event::Event;
 use crate::http::{self, HttpError, HttpSettings, Retries};
 use crate::llm::redact::Redactor;
-use crate::session::{Location, Recorder, Redact};
+use crate::session::{Location, Recorder, Redact, SessionStore, SqlStore};
 use crate::trace::{Trace, otlp};
 
 /// A session that is being recorded.
@@ -83,8 +84,12 @@ impl Recording {
     pub async fn finish(self, context: &Context) {
         let Some(recorder) = self.recorder else { return };
         let Some(recorded) = recorder.finish().await else { return };
+        let stored = recorded.stored.is_ok();
         if let Err(error) = recorded.stored {
             context.warn(&not_stored(&error.to_string(), context));
+        }
+        if stored && recorded.record.session.kind == SessionKind::Diagnosis {
+            tell_memory(&recorded.record.session, context).await;
         }
         if let Some(endpoint) = &self.otlp.endpoint
             && let Err(error) = export(&recorded.record, endpoint, &self.otlp).await
@@ -96,6 +101,16 @@ impl Recording {
             ));
         }
     }
+}
+
+/// Says how often the alert came lately, and what it was the last time.
+async fn tell_memory(session: &Session, context: &Context) {
+    let Ok(location) = location(context) else { return };
+    let Ok(store) = SqlStore::open_for_reading(&location).await else { return };
+    if let Some(line) = memory::line(&store, session, &TimeZone::system()).await {
+        context.note(&line);
+    }
+    store.close().await;
 }
 
 fn not_stored(why: &str, context: &Context) -> String {

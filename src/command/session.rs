@@ -14,6 +14,7 @@ use crate::ui;
 
 mod diff;
 mod export;
+mod postmortem;
 mod view;
 
 pub(super) use export::write_out;
@@ -37,6 +38,9 @@ enum Action {
     Show {
         /// An id, the beginning of one, or `last`
         id: String,
+        /// Draft a post-mortem instead, its timeline filled from the evidence
+        #[arg(long)]
+        postmortem: bool,
     },
     /// Write a session as JSON, Markdown, or one HTML file
     Export {
@@ -116,11 +120,15 @@ enum Format {
 pub async fn run(args: SessionArgs, context: &Context) -> anyhow::Result<Exit> {
     match args.action {
         Action::List(args) => list(args, context).await,
-        Action::Show { id } => {
+        Action::Show { id, postmortem } => {
             let record = read(&id, context).await?;
-            let text = match context.is_json() {
-                true => export::json(&record)?,
-                false => view::show(&record, lang_of(&record, context), &TimeZone::system(), context.columns()),
+            let (lang, zone) = (lang_of(&record, context), TimeZone::system());
+            let text = if postmortem {
+                postmortem::draft(&record, lang, &zone).ok_or_else(|| no_diagnosis(&record))?
+            } else if context.is_json() {
+                export::json(&record)?
+            } else {
+                view::show(&record, lang, &zone, context.columns())
             };
             context.print(&text)?;
             Ok(Exit::Success)
@@ -294,8 +302,13 @@ fn no_such(text: &str, nearest: Option<&str>) -> anyhow::Error {
     bad_input(format!("no session begins with `{text}`: {hint}"))
 }
 
+fn no_diagnosis(record: &SessionRecord) -> anyhow::Error {
+    let id = &record.session.id;
+    bad_input(format!("session {id} came to no diagnosis, so there is nothing to draft a post-mortem from"))
+}
+
 /// A store that cannot be read leaves nothing to show.
-fn trouble(error: StoreError) -> anyhow::Error {
+pub(super) fn trouble(error: StoreError) -> anyhow::Error {
     Unreachable(error.to_string()).into()
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+use super::record::EXCHANGES;
 use super::{Context, index};
 use crate::domain::{Facts, Lang, SourceReport, SourceStatus, Topology};
 use crate::knowledge::{Knowledge, Use};
@@ -12,6 +13,7 @@ use crate::tool::arguments::ToolClock;
 use crate::tool::builtin::{SourceKind, Sources, builtin_tools};
 use crate::tool::knowledge::RetrieveKnowledge;
 use crate::tool::registry::Registry;
+use crate::tool::replay::replayed;
 
 /// The tools of a run, and what they stand on.
 pub struct World {
@@ -29,6 +31,9 @@ pub async fn build(
     lang: Lang,
     context: &Context,
 ) -> World {
+    if let Some(recorded) = recorded(incident, lang, context) {
+        return recorded;
+    }
     let sources = incident.map(Sources::from).unwrap_or_default();
     let mut absent: Vec<SourceReport> = sources.absent().into_iter().map(|kind| absent_report(kind, lang)).collect();
     let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
@@ -50,6 +55,21 @@ pub async fn build(
         context.warn(warning);
     }
     World { registry, topology, absent }
+}
+
+/// The tools of an incident that was recorded: they answer as they did then.
+fn recorded(incident: Option<&Incident>, lang: Lang, context: &Context) -> Option<World> {
+    let incident = incident?;
+    match replayed(&incident.folder.join(EXCHANGES)) {
+        Ok(found) => {
+            let (registry, absent) = found?;
+            Some(World { registry, topology: incident.topology.clone(), absent })
+        }
+        Err(error) => {
+            context.warn(&lang.pick(format!("the recording is not used: {error}"), format!("未使用录制内容：{error}")));
+            None
+        }
+    }
 }
 
 fn absent_report(kind: SourceKind, lang: Lang) -> SourceReport {

@@ -69,6 +69,9 @@ max_time = "5m"              # after this the best answer so far is given
 enabled = "remote"           # always | remote (not for services on this machine) | never
 emails = true                # e-mail addresses too, beside keys, passwords, tokens, cookies, cards, private keys
 # patterns = ["EMP-[0-9]{6}"]        # further regular expressions; of one with a group, the first group
+
+[sessions]
+url = "sqlite"               # sessions.db below the data folder; or postgres://user@host/database
 "#;
 
 #[cfg(test)]

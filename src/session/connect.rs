@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{AnyPool, ConnectOptions, Executor};
+use sqlx::{AnyPool, ConnectOptions, Connection, Executor};
 
 use super::StoreError;
 
@@ -16,9 +16,10 @@ static MIGRATIONS: Migrator = sqlx::migrate!("src/session/migrations");
 pub const FILE: &str = "sessions.db";
 /// How long a statement waits for another process that writes.
 const BUSY_TIMEOUT_MS: u32 = 5000;
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Two processes that create a store at once get into each other's way; the second try finds it made.
-const OPEN_ATTEMPTS: u32 = 40;
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a store that is busy is asked again: two processes that make one at once get into each other's way, and the
+/// second try finds it made.
+const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where sessions are kept.
@@ -88,14 +89,10 @@ pub(super) async fn open(location: &Location, access: Access) -> Result<AnyPool,
     if let (Location::Sqlite(path), Access::ReadWrite) = (location, access) {
         make_file(path).map_err(|error| StoreError::Unusable { location: location.to_string(), why: error })?;
     }
-    let mut attempt = 1;
+    let deadline = Instant::now() + OPEN_DEADLINE;
     loop {
-        let tried = try_open(location, access).await;
-        match tried {
-            Err(StoreError::Busy { .. }) if attempt < OPEN_ATTEMPTS => {
-                attempt += 1;
-                tokio::time::sleep(OPEN_PAUSE).await;
-            }
+        match try_open(location, access).await {
+            Err(StoreError::Busy { .. }) if Instant::now() < deadline => tokio::time::sleep(OPEN_PAUSE).await,
             tried => return tried,
         }
     }
@@ -105,6 +102,12 @@ async fn try_open(location: &Location, access: Access) -> Result<AnyPool, StoreE
     let failed = |error: &sqlx::Error| classified(location, error);
     let options = options(location, access).map_err(|error| failed(&error))?;
     let is_sqlite = matches!(location, Location::Sqlite(_));
+    // A pool tries again until its time is up, whatever the reason: one connection tells at once.
+    let mut first = options.connect().await.map_err(|error| failed(&error))?;
+    if is_sqlite {
+        prepare_sqlite(&mut first, access).await.map_err(|error| failed(&error))?;
+    }
+    first.close().await.map_err(|error| failed(&error))?;
     let pool = AnyPoolOptions::new()
         .max_connections(2)
         .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -9,6 +9,7 @@ pub mod logs;
 pub mod metrics;
 pub mod output_limit;
 pub mod registry;
+pub mod replay;
 pub mod sources;
 pub mod status;
 pub mod time;

@@ -296,7 +296,8 @@ fn a_store_that_cannot_be_written_is_warned_of_once_and_the_answer_is_the_same()
     let dir = tempfile::tempdir().unwrap();
     let run = || {
         let args = ["ask", "how do I find what fills the disk?", "--lang", "en"];
-        said(&oncall(dir.path()).args(["--quiet"]).args(args).output().unwrap())
+        let knowledge = indexed_data_dir().join("knowledge");
+        said(&oncall(dir.path()).env("ONCALL_KNOWLEDGE_STORE", knowledge).arg("--quiet").args(args).output().unwrap())
     };
     let (code, with_store, err) = run();
     assert_eq!((code, err.as_str()), (0, ""));

@@ -12,7 +12,7 @@ use serde_json::Value;
 use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::program::{oncall, said};
+use crate::program::{indexed_data_dir, oncall, said};
 use crate::stored::{self, ID};
 
 fn seeded() -> tempfile::TempDir {
@@ -123,7 +123,7 @@ fn attributes(span: &Span) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn an_otlp_receiver_gets_one_tree_of_spans_with_the_conventions() {
     let server = receiver().await;
-    let dir = seeded();
+    let dir = tokio::task::spawn_blocking(seeded).await.unwrap();
     let (uri, folder) = (server.uri(), dir.path().to_path_buf());
     let (code, out, err) = tokio::task::spawn_blocking(move || trace(&folder, &["--otlp", &uri])).await.unwrap();
     assert_eq!((code, out.as_str()), (0, ""), "{err}");
@@ -158,6 +158,7 @@ async fn a_run_is_sent_when_the_variable_names_a_receiver() {
     let (uri, folder) = (server.uri(), dir.path().to_path_buf());
     let asked = tokio::task::spawn_blocking(move || {
         let mut command = oncall(&folder);
+        command.env("ONCALL_KNOWLEDGE_STORE", indexed_data_dir().join("knowledge"));
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", uri).args(["ask", "what fills the disk?", "--quiet"]);
         said(&command.output().unwrap())
     });

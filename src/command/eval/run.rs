@@ -24,9 +24,8 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
     let alerts = diagnose::choose(&batch, None, context)?;
     let (now, zone) = (incident.now, incident.zone.clone());
     let mut facts = crate::reason::facts::analyze(&alerts, now);
-    let lang = context.lang.unwrap_or(facts.lang);
-    facts.lang = lang;
-    let world = world::build(Some(&incident), &facts, &zone, lang, context).await;
+    facts.lang = context.lang.unwrap_or(facts.lang);
+    let world = world::build(Some(&incident), &facts, &zone, facts.lang, context).await;
     let (events, mut received) = EventSink::channel();
     let cancel = CancellationToken::new();
     let around = models::Surroundings {

@@ -70,9 +70,10 @@ fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
     folders.sort();
+    folders.reverse();
     folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-    let has_initdb = |folder: &&PathBuf| folder.join("initdb").is_file();
-    folders.iter().rev().find(has_initdb).cloned()
+    let initdb = folders.iter().find_map(|folder| folder.join("initdb").canonicalize().ok())?;
+    initdb.parent().map(Path::to_path_buf)
 }
 
 fn is_root() -> bool {
