@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, ChatModel, ChatRequest, Delta, ModelError, OnDelta};
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 
 /// Characters of a text that a difference shows.
 const SHOWN_CHARS: usize = 160;
@@ -125,7 +125,7 @@ fn first_difference(recorded: &ChatRequest, asked: &ChatRequest) -> String {
         return format!("message {}: recorded `{old}`, now `{new}`", n + 1);
     }
     match (recorded.messages.len(), asked.messages.len()) {
-        (old, new) if old != new => format!("{old} messages recorded, now {new}"),
+        (old, new) if old != new => format!("{} recorded, now {new}", counted(old, "message")),
         _ => "the tools or the shape of the answer differ".to_string(),
     }
 }

@@ -106,6 +106,7 @@ impl FileLogs {
             };
             match read_events(&file.path, &self.options(file), &mut each) {
                 Ok(report) => {
+                    batch.truncated |= report.broken.is_some();
                     let notes = report.notes.iter().chain(&report.broken);
                     batch.notes.extend(notes.map(|note| format!("{}: {note}", file.path.display())));
                 }
