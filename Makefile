@@ -23,7 +23,7 @@ test:
 	.ci/install test
 	python3 examples/check.py
 	$(CARGO) test --locked --workspace
-	$(BIN) --data-dir $(DEMO_DATA) eval examples
+	ONCALL_AGENT_TOOL_TIMEOUT=2m $(BIN) --data-dir $(DEMO_DATA) eval examples
 
 # What needs a server that has to be built first: a real small model behind llama.cpp's server, which LLAMA_SERVER and
 # LLAMA_MODEL name. They fail, and say what is missing, where it is.

@@ -66,6 +66,7 @@ fn init_writes_a_file_once_and_show_tells_where_values_come_from() {
     assert_eq!((code, err.as_str()), (2, "error: oncall.toml exists already; it was left as it is\n"));
     let shown = oncall(dir.path())
         .current_dir(dir.path())
+        .env_remove("ONCALL_AGENT_TOOL_TIMEOUT")
         .env("ONCALL_AGENT_MAX_STEPS", "4")
         .args(["config", "show"])
         .output()
