@@ -227,7 +227,8 @@ async fn ask(
     answer(AskTask { question: asked.question, route: asked.args.route(), task }, llm, crew).await
 }
 
-/// Tells on stderr what the agent does, and records it.
+/// Tells on stderr what the agent does, and records it, until its run has ended: the reasoner keeps a sink of its own, so
+/// that the stream does not.
 async fn watch(
     mut received: tokio::sync::mpsc::UnboundedReceiver<Event>,
     mut recording: Recording,
@@ -243,6 +244,7 @@ async fn watch(
             }
             EventKind::PlanRevised { reason, .. } => context.note(&clean_line(&reason, LINE_CHARS)),
             EventKind::Warning { message } => context.warn(&clean_line(&message, LINE_CHARS)),
+            EventKind::RunEnded { .. } => break,
             _ => {}
         }
     }
