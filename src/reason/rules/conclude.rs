@@ -1,5 +1,7 @@
 //! The conclusion in words: summary, hypotheses with their reasons, the root cause if one is good enough.
 
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 
 use super::coverage::Coverage;
@@ -182,9 +184,11 @@ fn consequences(cause: &Ranked, ranked: &[Ranked], lang: Lang) -> Option<String>
 }
 
 fn ruled_out(ranked: &[Ranked], lang: Lang) -> Option<String> {
+    // The same kind at two services is one thought.
+    let mut named = BTreeSet::new();
     let refuted: Vec<String> = ranked
         .iter()
-        .filter(|one| one.verdict == Verdict::Refuted)
+        .filter(|one| one.verdict == Verdict::Refuted && named.insert(one.category))
         .take(MAX_CITED)
         .map(|one| format!("{} {}", one.category.title(lang), cite(&one.evidence_against)).trim().to_string())
         .collect();
