@@ -26,7 +26,75 @@ const MIN_CANDIDATES: usize = 60;
 const MAX_QUERY_CHARS: usize = 4000;
 const MAX_QUERY_TERMS: usize = 80;
 
+/// The passages that answer a query, best first. A question that finds nothing is searched for once more by its subject.
 pub(super) async fn search(
+    store: &Store,
+    embedder: &dyn Embedder,
+    reranker: Option<&Reranker>,
+    query: &str,
+    k: usize,
+) -> Result<Found, KnowledgeError> {
+    let found = search_as_it_is(store, embedder, reranker, query, k).await?;
+    match subject(query).filter(|_| found.hits.is_empty()) {
+        Some(subject) => search_as_it_is(store, embedder, reranker, subject, k).await,
+        None => Ok(found),
+    }
+}
+
+/// What a question is about, without the words that ask: they are in every question, and draw its vector away from
+/// passages, which do not ask. `None` when there are none.
+fn subject(query: &str) -> Option<&str> {
+    let trimmed = query.trim().trim_end_matches(['?', '？', '.', '。', '!', '！']);
+    let lower = trimmed.to_ascii_lowercase();
+    let start = ASKING.iter().filter(|words| lower.starts_with(**words)).map(|words| words.len()).max().unwrap_or(0);
+    let rest = &trimmed[start..];
+    let end = ASKING_AT_THE_END.iter().find_map(|words| rest.strip_suffix(words)).unwrap_or(rest).trim();
+    (end.len() < query.trim().len() && !end.is_empty()).then_some(end)
+}
+
+/// Words that begin a question, in lower case.
+const ASKING: &[&str] = &[
+    "how do i ",
+    "how do we ",
+    "how can i ",
+    "how can we ",
+    "how should i ",
+    "how to ",
+    "how does one ",
+    "what is ",
+    "what are ",
+    "what do i do when ",
+    "what do i do if ",
+    "what should i do when ",
+    "what should i do if ",
+    "what to do when ",
+    "what to do if ",
+    "what does ",
+    "why is ",
+    "why are ",
+    "why does ",
+    "why do ",
+    "where do i ",
+    "where can i ",
+    "which ",
+    "when should i ",
+    "can you tell me ",
+    "tell me ",
+    "please ",
+    "help me ",
+    "请问",
+    "如何",
+    "怎么",
+    "怎样",
+    "为什么",
+    "什么是",
+    "帮我",
+    "告诉我",
+];
+const ASKING_AT_THE_END: &[&str] =
+    &["该怎么办", "怎么办", "怎么处理", "如何处理", "怎么解决", "如何解决", "是什么", "吗"];
+
+async fn search_as_it_is(
     store: &Store,
     embedder: &dyn Embedder,
     reranker: Option<&Reranker>,
@@ -276,4 +344,19 @@ fn naming(candidate: &Candidate, identifiers: &[String]) -> Naming {
     }
     let named = identifiers_of(candidate);
     if identifiers.iter().any(|name| named.contains(name)) { Naming::InPassage } else { Naming::Nowhere }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_the_words_that_ask_is_its_subject() {
+        assert_eq!(subject("How do I find what fills the disk?"), Some("find what fills the disk"));
+        assert_eq!(subject("连接池耗尽怎么处理？"), Some("连接池耗尽"));
+        assert_eq!(subject("请问磁盘满了怎么办"), Some("磁盘满了"));
+        assert_eq!(subject("disk full"), None);
+        assert_eq!(subject("how to"), None);
+        assert_eq!(subject("？"), None);
+    }
 }

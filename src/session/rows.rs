@@ -59,8 +59,14 @@ const UPSERT_MESSAGE: &str = "\
 const INSERT_FEEDBACK: &str =
     "INSERT INTO feedback (id, session_id, judgement, cause, note, at) VALUES ($1, $2, $3, $4, $5, $6)";
 
+/// A statement that is prepared anew each time. sqlx 0.9 gives a missing DOUBLE PRECISION to Postgres as a 4-byte float
+/// (sqlx-postgres, `any.rs`), and a statement that was prepared so refuses the 8 bytes of the next value.
+fn reprepared<'q>(statement: &'static str) -> Statement<'q> {
+    sqlx::query(statement).persistent(false)
+}
+
 pub(super) fn upsert_session<'q>(session: &Session, owner: &Owner, now: Timestamp) -> Statement<'q> {
-    sqlx::query(UPSERT_SESSION)
+    reprepared(UPSERT_SESSION)
         .bind(session.id.clone())
         .bind(session.kind.id())
         .bind(session.route.clone())
@@ -106,7 +112,7 @@ pub(super) fn upsert_step<'q>(session_id: &str, step: &AgentStep) -> Statement<'
 
 pub(super) fn upsert_invocation<'q>(session_id: &str, made: &ToolInvocation) -> Statement<'q> {
     let quality = made.retrieval.as_ref();
-    sqlx::query(UPSERT_INVOCATION)
+    reprepared(UPSERT_INVOCATION)
         .bind(session_id.to_owned())
         .bind(stored(made.id))
         .bind(made.step.map(i64::from))
