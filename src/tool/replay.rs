@@ -27,7 +27,7 @@ pub type Mask = Arc<dyn Fn(&Value) -> Value + Send + Sync>;
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Line {
     Tools { specs: Vec<ToolSpec>, absent: Vec<SourceReport> },
-    Tool { tool: String, arguments: Value, outcome: Outcome },
+    Tool { tool: String, arguments: Value, outcome: Box<Outcome> },
 }
 
 /// The file that grows by a line a call.
@@ -71,7 +71,7 @@ impl Tool for Recorded {
 
     async fn call(&self, arguments: Value, cancel: &CancellationToken) -> Outcome {
         let outcome = self.inner.call(arguments.clone(), cancel).await;
-        let line = Line::Tool { tool: self.spec().name.clone(), arguments, outcome: outcome.clone() };
+        let line = Line::Tool { tool: self.spec().name.clone(), arguments, outcome: Box::new(outcome.clone()) };
         if let Err(error) = self.kept.keep(&line) {
             tracing::warn!("a call is missing in the recording: {error}");
         }
@@ -99,7 +99,7 @@ pub fn replayed(path: &Path) -> Result<Option<(Registry, Vec<SourceReport>)>, St
         }
         match serde_json::from_value(value).map_err(wrong)? {
             Line::Tools { specs, absent } => presented = Some((specs, absent)),
-            Line::Tool { tool, arguments, outcome } => calls.push((tool, arguments, outcome)),
+            Line::Tool { tool, arguments, outcome } => calls.push((tool, arguments, *outcome)),
         }
     }
     Ok(presented.map(|(specs, absent)| {
