@@ -29,7 +29,7 @@ test:
 # LLAMA_MODEL name. They fail, and say what is missing, where it is.
 test-servers:
 	.ci/install test
-	$(CARGO) test --locked --workspace --test it -- --ignored
+	$(CARGO) test --locked --workspace --test it real_model -- --ignored
 
 # What the build server runs: formatting, lints and the tests. The last lines say what that leaves out.
 ci: fmt clippy test
