@@ -268,10 +268,17 @@ fn numbers(text: &str) -> Vec<(f64, i32, Unit)> {
 
 /// `node-3`, `v2.8.1`, `HTTP/2`, `p99`, `3.12.0`, `E2`, `10.0.0.1`: part of a name, no figure.
 fn in_a_name(before: &str, after: &str) -> bool {
-    let glued_before = before.chars().next_back().is_some_and(|c| c.is_ascii_alphabetic() || "-_/.#:@".contains(c));
+    let mut left = before.chars().rev();
+    let glued_before = match left.next() {
+        // "50/50 in use": a share is two figures, "HTTP/2" is a name.
+        Some('/') => !left.next().is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_ascii_alphabetic() || "-_.#:@".contains(c),
+        None => false,
+    };
     let mut rest = after.chars();
     let glued_after = match rest.next() {
-        Some('-' | '_' | '/' | '@' | ':') => rest.next().is_some_and(|c| c.is_ascii_alphanumeric()),
+        Some('/') => rest.next().is_some_and(|c| c.is_ascii_alphabetic()),
+        Some('-' | '_' | '@' | ':') => rest.next().is_some_and(|c| c.is_ascii_alphanumeric()),
         Some('.') => rest.next().is_some_and(|c| c.is_ascii_digit()),
         Some(c) if c.is_ascii_alphabetic() => {
             !["ms", "s", "m", "h", "k", "K", "G", "M", "B", "min", "x"].iter().any(|unit| {
@@ -412,7 +419,7 @@ mod tests {
             "连接池超时 1,858 次 [E1]，比告警早约 7 分钟 [E1]。",
             "About 0.19 万 timeouts [E1].",
             "Pod cart-7f9-12 on node-3 runs v2.8.1 with p99 in mind [E2].",
-            "One of the two pods is slow [E2].",
+            "One of the two pods is slow, 2/2 are ready, over HTTP/2 [E2].",
             "It said \"took 99999 ms\" and `x = 4711` [E2].",
             "No figures and no citation here.",
             "Slow. [E2] Timed out 1858 times. [E1]",
@@ -424,6 +431,10 @@ mod tests {
     #[test]
     fn what_does_not_is_struck_with_the_reason() {
         assert_eq!(struck("It failed 87 times [E1]."), ["It failed 87 times [E1]. (87 does not stand in E1)"]);
+        assert_eq!(
+            struck("The pool is full (50/50 in use)."),
+            ["The pool is full (50/50 in use). (50 stands in no evidence)"]
+        );
         assert_eq!(struck("It is broken [E9]."), ["It is broken [E9]. (there is no E9)"]);
         assert_eq!(struck("CPU was at 97 %."), ["CPU was at 97 %. (97 stands in no evidence)"]);
         assert_eq!(struck("It began at 13:05 [E1]."), ["It began at 13:05 [E1]. (13:05 does not stand in E1)"]);
