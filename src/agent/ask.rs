@@ -13,7 +13,7 @@ use crate::domain::{Alert, AlertStatus, Evidence, Plan, RunStatus, State, Usage}
 use crate::event::EventKind;
 use crate::llm::ModelError;
 use crate::reason::StepMove;
-use crate::reason::llm::{ASK_STEP, Llm, Question, Route, Routed};
+use crate::reason::llm::{ASK_STEP, Checked, Llm, Question, Route, Routed};
 
 /// Rounds of calls for a simple question.
 const MAX_TURNS: usize = 6;
@@ -32,19 +32,11 @@ pub struct AskTask {
 #[derive(Debug)]
 pub struct AskOutcome {
     pub routed: Routed,
-    pub result: Result<AskAnswer, ModelError>,
+    pub result: Result<Checked, ModelError>,
     pub status: RunStatus,
     pub evidence: Vec<Evidence>,
     pub plan: Plan,
     pub usage: Usage,
-}
-
-/// An answer with what it rests on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AskAnswer {
-    pub text: String,
-    /// Sentences that were struck for lack of evidence.
-    pub struck: Vec<String>,
 }
 
 /// A question in the shape of an alert, so that the same nodes can work on it.
@@ -98,7 +90,7 @@ async fn work(
     state: &mut State,
     routed: &mut Option<Routed>,
     cancel: &CancellationToken,
-) -> Result<AskAnswer, ModelError> {
+) -> Result<Checked, ModelError> {
     let (history, used) = llm.remembered(std::mem::take(&mut ask.question.history)).await;
     ask.question.history = history;
     state.usage.add(used);
@@ -131,7 +123,7 @@ async fn simple(
     crew: &Crew,
     state: &mut State,
     cancel: &CancellationToken,
-) -> Result<AskAnswer, ModelError> {
+) -> Result<Checked, ModelError> {
     let mut talk = None;
     for _ in 0..MAX_TURNS {
         let (next, so_far, usage) = llm.answer_move(state, &ask.question, talk).await?;
@@ -139,14 +131,13 @@ async fn simple(
         talk = Some(so_far);
         match next {
             StepMove::Done { conclusion } => {
-                let checked = llm.checked(state, &conclusion);
-                return Ok(AskAnswer { text: checked.text, struck: checked.struck });
+                return Ok(llm.checked(state, &conclusion));
             }
             StepMove::Call { thought, calls } => {
                 if !thought.is_empty() {
                     crew.events.emit(EventKind::Thought { step: Some(ASK_STEP), text: thought });
                 }
-                let outcomes = crew.invoker.invoke_all(&calls, Some(ASK_STEP), cancel).await;
+                let outcomes = execute::answer(state, &calls, ASK_STEP, crew, cancel).await;
                 for (call, outcome) in calls.into_iter().zip(outcomes) {
                     let known = state.evidence.len();
                     record(state, call, outcome, Some(ASK_STEP), &ask.task.zone);
@@ -164,7 +155,7 @@ async fn complex(
     crew: &Crew,
     state: &mut State,
     cancel: &CancellationToken,
-) -> Result<AskAnswer, ModelError> {
+) -> Result<Checked, ModelError> {
     let found = retrieve_knowledge::run(state, crew, cancel).await;
     absorb(state, crew, &ask.task, found.updates);
     let planned = plan::run(state, crew).await;
@@ -184,7 +175,7 @@ async fn complex(
     let mut on_text = |text: &str| crew.events.emit(EventKind::AnswerDelta { text: text.to_string() });
     let reasoned = llm.respond(state, &ask.question, &mut on_text).await?;
     state.usage.add(reasoned.usage);
-    Ok(AskAnswer { text: reasoned.value.text, struck: reasoned.value.struck })
+    Ok(reasoned.value)
 }
 
 fn absorb(state: &mut State, crew: &Crew, task: &Task, updates: Vec<Update>) {

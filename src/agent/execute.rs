@@ -62,7 +62,7 @@ async fn react(
                 calls
             }
         };
-        let outcomes = answer(&local, &calls, step, crew, cancel).await;
+        let outcomes = answer(&local, &calls, step.id, crew, cancel).await;
         for (call, outcome) in calls.into_iter().zip(outcomes) {
             made.push((call.clone(), outcome.clone()));
             let known = local.evidence.len();
@@ -76,7 +76,13 @@ async fn react(
 }
 
 /// Makes the calls, all at once; one that was answered before is answered from memory, and its reader is told.
-async fn answer(state: &State, calls: &[Call], step: &Step, crew: &Crew, cancel: &CancellationToken) -> Vec<Outcome> {
+pub(super) async fn answer(
+    state: &State,
+    calls: &[Call],
+    step: u32,
+    crew: &Crew,
+    cancel: &CancellationToken,
+) -> Vec<Outcome> {
     let known = |call: &Call| {
         let same = state.invocations.iter().find(|made| &made.call == call)?;
         let Outcome::Output(output) = &same.outcome else { return None };
@@ -87,6 +93,6 @@ async fn answer(state: &State, calls: &[Call], step: &Step, crew: &Crew, cancel:
     let remembered: Vec<Option<Outcome>> = calls.iter().map(known).collect();
     let new: Vec<Call> =
         calls.iter().zip(&remembered).filter(|(_, known)| known.is_none()).map(|(call, _)| call.clone()).collect();
-    let mut made = crew.invoker.invoke_all(&new, Some(step.id), cancel).await.into_iter();
+    let mut made = crew.invoker.invoke_all(&new, Some(step), cancel).await.into_iter();
     remembered.into_iter().filter_map(|known| known.or_else(|| made.next())).collect()
 }

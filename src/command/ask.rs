@@ -17,8 +17,8 @@ use uuid::Uuid;
 use super::models::{self, BudgetArgs};
 use super::recording::Recording;
 use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, session, world};
+use crate::agent::Task;
 use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
-use crate::agent::{Bounds, Crew, Task};
 use crate::domain::text::{clean_line, head};
 use crate::domain::{Evidence, Facts, Finding, Hit, Lang, Reference, Role, RunStatus, SessionRecord, Usage};
 use crate::event::{Event, EventKind, EventSink};
@@ -27,7 +27,6 @@ use crate::llm::{Message, ModelError};
 use crate::reason::facts;
 use crate::reason::llm::{Llm, Question, Route, citations};
 use crate::source::incident::Incident;
-use crate::tool::invoker::Invoker;
 
 const EXCERPT_CHARS: usize = 200;
 const LINE_CHARS: usize = 300;
@@ -204,18 +203,7 @@ async fn ask(
     let alerts = vec![question_alert(&asked.question.text)];
     let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
     let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, context).await;
-    let agent = &context.config.agent;
-    let crew = Crew {
-        reasoner: llm.clone(),
-        invoker: Arc::new(Invoker::new(world.registry, diagnose::invoker_settings(agent), events.clone())),
-        events,
-        cancel,
-        bounds: Bounds {
-            max_steps: agent.max_steps,
-            max_nodes: agent.max_nodes,
-            max_time: asked.args.budget.max_time.unwrap_or(agent.max_time),
-        },
-    };
+    let crew = diagnose::crew(llm.clone(), world.registry, events, cancel, &asked.args.budget, context);
     let task = Task {
         session_id: asked.session_id.to_string(),
         alerts,

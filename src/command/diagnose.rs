@@ -16,14 +16,13 @@ use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
 use crate::agent::{self, Bounds, Crew, Task};
 use crate::alert;
-use crate::config::AgentConfig;
 use crate::domain::text::counted;
 use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Facts, RunStatus};
 use crate::event::{EventKind, EventSink};
-use crate::reason::rules::Rules;
 use crate::reason::{Reasoner, facts};
 use crate::source::incident::Incident;
 use crate::tool::invoker::{Invoker, InvokerSettings};
+use crate::tool::registry::Registry;
 use crate::ui::{JsonRenderer, PlainRenderer, Progress, Renderer};
 
 /// Calls under way at once.
@@ -177,7 +176,6 @@ async fn diagnose(
     context: &Context,
     cancel: CancellationToken,
 ) -> anyhow::Result<Diagnosis> {
-    let agent = &context.config.agent;
     let mut renderer = renderer(args, context, &case);
     let (events, mut received) = EventSink::channel();
     let around = models::Surroundings {
@@ -188,18 +186,8 @@ async fn diagnose(
         budget: &args.budget,
         recorder: args.record.as_deref().map(record::of_models).transpose()?,
     };
-    let reasoner: Arc<dyn Reasoner> = match models::reasoner(context, &around)? {
-        Some(llm) => llm,
-        None => Arc::new(Rules::new(case.zone.clone())),
-    };
-    let max_time = args.budget.max_time.unwrap_or(agent.max_time);
-    let crew = Crew {
-        reasoner,
-        invoker: Arc::new(Invoker::new(world.registry, invoker_settings(agent), events.clone())),
-        events,
-        cancel,
-        bounds: Bounds { max_steps: agent.max_steps, max_nodes: agent.max_nodes, max_time },
-    };
+    let reasoner = models::reasoner_or_rules(context, &around)?;
+    let crew = crew(reasoner, world.registry, events, cancel, &args.budget, context);
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
         alerts: case.alerts,
@@ -224,13 +212,32 @@ async fn diagnose(
     Ok(diagnosis)
 }
 
-/// How patient tools are waited for.
-pub(super) fn invoker_settings(agent: &AgentConfig) -> InvokerSettings {
-    InvokerSettings {
+/// Those who work a run: the reasoner, the tools, and the bounds of the configuration and the flags.
+pub(super) fn crew(
+    reasoner: Arc<dyn Reasoner>,
+    registry: Registry,
+    events: EventSink,
+    cancel: CancellationToken,
+    budget: &BudgetArgs,
+    context: &Context,
+) -> Crew {
+    let agent = &context.config.agent;
+    let settings = InvokerSettings {
         deadline: agent.tool_timeout,
         attempts: CALL_ATTEMPTS,
         failures_to_close: agent.tool_failures,
         concurrency: CONCURRENT_CALLS,
+    };
+    Crew {
+        reasoner,
+        invoker: Arc::new(Invoker::new(registry, settings, events.clone())),
+        events,
+        cancel,
+        bounds: Bounds {
+            max_steps: agent.max_steps,
+            max_nodes: agent.max_nodes,
+            max_time: budget.max_time.unwrap_or(agent.max_time),
+        },
     }
 }
 

@@ -19,8 +19,10 @@ use crate::llm::{
     AnswerSchema, Anthropic, Chat, ChatModel, ChatRequest, ChatSettings, Endpoint, JsonMode, Message, Meter,
     ModelError, OpenAi, Prices, Recorder, Replay, ToolDefinition, Wire,
 };
+use crate::reason::Reasoner;
 use crate::reason::llm::prompts::Prompts;
 use crate::reason::llm::{Llm, Models};
+use crate::reason::rules::Rules;
 
 /// Tokens of an answer to a probe: enough for models that think first.
 const PROBE_TOKENS: u64 = 256;
@@ -95,6 +97,17 @@ pub fn reasoner(context: &Context, around: &Surroundings<'_>) -> anyhow::Result<
     };
     let prompts = Prompts::load(agent.prompts.as_deref()).map_err(bad_input)?;
     Ok(Some(Arc::new(Llm::new(models, prompts, around.zone.clone()))))
+}
+
+/// The model-driven reasoner, or the rules where no model is configured.
+///
+/// # Errors
+/// As of [`reasoner`].
+pub fn reasoner_or_rules(context: &Context, around: &Surroundings<'_>) -> anyhow::Result<Arc<dyn Reasoner>> {
+    Ok(match reasoner(context, around)? {
+        Some(llm) => llm,
+        None => Arc::new(Rules::new(around.zone.clone())),
+    })
 }
 
 fn chat(

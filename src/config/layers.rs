@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::file::{self, find_config_file};
 use super::shape::File;
-use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, OtlpConfig, Overrides, models, services};
+use super::{AgentConfig, Config, ConfigError, KnowledgeConfig, OtlpConfig, Overrides, services};
 use crate::domain::text::nearest;
 
 /// Where a value came from.
@@ -268,7 +268,7 @@ fn check(
         warnings: Vec::new(),
     };
     check_model(&config, values)?;
-    config.chosen = models::Checker { base, values, variables }.chosen(&config, &roles)?;
+    config.chosen = services.chosen(&config, &roles)?;
     check_chunk(&config, values)?;
     Ok(config)
 }

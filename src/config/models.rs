@@ -1,10 +1,10 @@
 //! The model profiles that are used, by role: checked.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::endpoint::EndpointFile;
-use super::layers::{Values, invalid};
+use super::services::Checker;
 use super::shape::{ModelProfile, Price, ResponseFormat};
 use super::{Config, ConfigError, EndpointConfig};
 use crate::domain::text::nearest;
@@ -59,14 +59,6 @@ pub struct ModelsConfig {
     pub planner: ModelConfig,
     pub executor: ModelConfig,
     pub synthesizer: ModelConfig,
-}
-
-/// Checks profiles.
-pub(super) struct Checker<'a> {
-    /// Relative paths count from here.
-    pub base: &'a Path,
-    pub values: &'a Values,
-    pub variables: &'a BTreeMap<String, String>,
 }
 
 impl Checker<'_> {
@@ -144,11 +136,7 @@ impl Checker<'_> {
             connect_timeout: profile.connect_timeout.as_ref(),
             read_timeout: profile.read_timeout.as_ref(),
         };
-        file.check(self.base, self.variables).map_err(|(key, message)| self.wrong(&format!("{table}.{key}"), message))
-    }
-
-    fn wrong(&self, key: &str, message: String) -> ConfigError {
-        invalid(key, self.values, message)
+        self.reached(&file)
     }
 }
 

@@ -16,7 +16,7 @@ const MAX_TOP_N: usize = 1000;
 /// More than any model has; a table could not be made of it.
 const MAX_DIMENSIONS: usize = 65_536;
 
-/// Checks tables that name services.
+/// Checks tables that name services; those of models in `models.rs`.
 pub(super) struct Checker<'a> {
     /// Relative paths count from here.
     pub base: &'a Path,
@@ -29,7 +29,7 @@ impl Checker<'_> {
         if file.kind == EmbedderKind::Embedded {
             return self.only_kind(file);
         }
-        let endpoint = self.endpoint(&EndpointFile {
+        let endpoint = self.reached(&EndpointFile {
             table: "embedder",
             base_url: file.base_url.as_ref(),
             model: file.model.as_ref(),
@@ -62,7 +62,7 @@ impl Checker<'_> {
     }
 
     pub fn rerank(&self, file: &RerankFile) -> Result<RerankConfig, ConfigError> {
-        let endpoint = self.endpoint(&EndpointFile {
+        let endpoint = self.reached(&EndpointFile {
             table: "knowledge.rerank",
             base_url: file.base_url.as_ref(),
             model: file.model.as_ref(),
@@ -100,12 +100,13 @@ impl Checker<'_> {
         })
     }
 
-    fn endpoint(&self, file: &EndpointFile<'_>) -> Result<EndpointConfig, ConfigError> {
+    /// The endpoint that a table names.
+    pub fn reached(&self, file: &EndpointFile<'_>) -> Result<EndpointConfig, ConfigError> {
         file.check(self.base, self.variables)
             .map_err(|(key, message)| self.wrong(&format!("{}.{key}", file.table), message))
     }
 
-    fn wrong(&self, key: &str, message: String) -> ConfigError {
+    pub fn wrong(&self, key: &str, message: String) -> ConfigError {
         invalid(key, self.values, message)
     }
 }

@@ -242,7 +242,10 @@ fn shaped<T: DeserializeOwned>(answer: &Answer, redactor: Option<&Redactor>) -> 
         _ => complaint,
     };
     let value = json::find(&answer.content).ok_or_else(|| or_cut("it holds no JSON object".into()))?;
-    let value = redactor.map_or(value.clone(), |redactor| redactor.restore_json(&value));
+    let value = match redactor {
+        Some(redactor) => redactor.restore_json(&value),
+        None => value,
+    };
     serde_json::from_value(value).map_err(|error| or_cut(error.to_string()))
 }
 

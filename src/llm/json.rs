@@ -4,8 +4,8 @@ use serde_json::Value;
 
 /// The first JSON object or array of a text.
 pub fn find(text: &str) -> Option<Value> {
-    let text = without_thoughts(text);
-    let text = text.trim();
+    let (_, text) = split_thoughts(text);
+    let text = text.as_str();
     if let Some(value) = parse(text) {
         return Some(value);
     }
@@ -34,15 +34,8 @@ fn parse(text: &str) -> Option<Value> {
     }
 }
 
-/// Text without `<think>…</think>`; an unclosed thought runs to the end, and one whose opening tag was left to the
-/// template runs from the beginning.
-pub fn without_thoughts(text: &str) -> String {
-    let (thoughts, answer) = split_thoughts(text);
-    drop(thoughts);
-    answer
-}
-
-/// Thoughts and answer of a text that holds both.
+/// Thoughts (`<think>…</think>`) and answer of a text that holds both; an unclosed thought runs to the end, and one
+/// whose opening tag was left to the template runs from the beginning.
 pub fn split_thoughts(text: &str) -> (String, String) {
     let (mut thoughts, mut answer) = (String::new(), String::new());
     let mut rest = text;

@@ -38,13 +38,6 @@ pub struct Endpoint {
     pub wire: Wire,
 }
 
-impl Endpoint {
-    /// Whether it stays on this machine.
-    pub fn is_local(&self) -> bool {
-        reqwest::Url::parse(&self.base_url).is_ok_and(|url| http::is_loopback(&url))
-    }
-}
-
 /// The client of one endpoint.
 pub struct OpenAi {
     endpoint: Endpoint,

@@ -1,20 +1,16 @@
 //! One diagnosis of one incident, with what it took.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Case;
 use super::score::{Scored, Spent};
-use crate::agent::{self, Bounds, Crew, Task};
+use crate::agent::{self, Task};
 use crate::command::models::{self, BudgetArgs};
 use crate::command::{Context, bad_input, diagnose, world};
 use crate::event::{EventKind, EventSink};
-use crate::reason::Reasoner;
-use crate::reason::rules::Rules;
 use crate::source::incident::Incident;
-use crate::tool::invoker::Invoker;
 
 /// # Errors
 /// An incident or an alert that cannot be read, a model that cannot be used.
@@ -36,19 +32,8 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
         budget,
         recorder: None,
     };
-    let reasoner: Arc<dyn Reasoner> = match models::reasoner(context, &around)? {
-        Some(llm) => llm,
-        None => Arc::new(Rules::new(zone.clone())),
-    };
-    let agent = &context.config.agent;
-    let max_time = budget.max_time.unwrap_or(agent.max_time);
-    let crew = Crew {
-        reasoner,
-        invoker: Arc::new(Invoker::new(world.registry, diagnose::invoker_settings(agent), events.clone())),
-        events,
-        cancel,
-        bounds: Bounds { max_steps: agent.max_steps, max_nodes: agent.max_nodes, max_time },
-    };
+    let reasoner = models::reasoner_or_rules(context, &around)?;
+    let crew = diagnose::crew(reasoner, world.registry, events, cancel, budget, context);
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
         alerts,

@@ -3,7 +3,7 @@
 use minijinja::context;
 use serde::{Deserialize, Serialize};
 
-use super::check::{Checker, cited};
+use super::check::{Checked, Checker, cited};
 use super::shapes::{RouteAnswer, RouteName, schema};
 use super::working::{Talk, converse};
 use super::{Llm, digest};
@@ -43,14 +43,6 @@ pub struct Question {
     pub text: String,
     /// Questions and answers before, oldest first.
     pub history: Vec<Message>,
-}
-
-/// An answer whose citations were checked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    pub text: String,
-    /// Sentences that were struck, with the reason.
-    pub struck: Vec<String>,
 }
 
 /// The way of a question by what can be seen of it; `None` when that does not tell.
@@ -185,7 +177,7 @@ impl Llm {
         state: &State,
         question: &Question,
         on_text: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<Reasoned<Answered>, ModelError> {
+    ) -> Result<Reasoned<Checked>, ModelError> {
         let values = context! {
             language => digest::language(state.facts.lang),
             history => history(&question.history),
@@ -204,9 +196,8 @@ impl Llm {
     }
 
     /// An answer without what its evidence does not bear.
-    pub fn checked(&self, state: &State, text: &str) -> Answered {
-        let checked = Checker::new(state, &self.zone).check(&clean(text, ANSWER_CHARS));
-        Answered { text: checked.text, struck: checked.struck }
+    pub fn checked(&self, state: &State, text: &str) -> Checked {
+        Checker::new(state, &self.zone).check(&clean(text, ANSWER_CHARS))
     }
 
     /// A conversation that has grown too long for a prompt, with its older part summed up.

@@ -33,7 +33,7 @@ static QUOTED: LazyLock<Regex> =
 
 /// A text without what the evidence does not bear.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Checked {
+pub struct Checked {
     pub text: String,
     /// Sentences that were struck, with the reason.
     pub struck: Vec<String>,

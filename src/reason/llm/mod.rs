@@ -18,7 +18,8 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 
-pub use answering::{ASK_STEP, Answered, AskTalk, Question, Route, Routed, citations};
+pub use answering::{ASK_STEP, AskTalk, Question, Route, Routed, citations};
+pub use check::Checked;
 use prompts::Prompts;
 use trouble::Trouble;
 use working::Talk;

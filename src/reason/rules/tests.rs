@@ -47,16 +47,9 @@ impl World {
             read_only: true,
         };
         Self(State {
-            alerts: vec![alert],
-            facts,
             topology: [("shop".to_string(), callees)].into(),
             tools: tools.map(spec).to_vec(),
-            invocations: Vec::new(),
-            evidence: Vec::new(),
-            plan: Plan::default(),
-            hits: Vec::new(),
-            closed_tools: Vec::new(),
-            usage: Usage::default(),
+            ..State::begin(vec![alert], facts)
         })
     }
 

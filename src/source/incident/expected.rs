@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::IncidentError;
 use super::settings::Table;
 use crate::domain::Category;
@@ -50,9 +48,7 @@ fn parse(path: &Path, text: &str) -> Result<Expected, IncidentError> {
 }
 
 fn category(table: &Table, name: &str) -> Result<Category, IncidentError> {
-    let deserializer: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
-        serde::de::IntoDeserializer::into_deserializer(name);
-    Category::deserialize(deserializer).map_err(|_| {
+    Category::from_id(name).ok_or_else(|| {
         let near = nearest(name, Category::ALL.iter().map(|known| known.id()));
         let hint = near.map(|id| format!(": did you mean `{id}`?")).unwrap_or_default();
         table.error("category", format!("`category`: there is no category `{name}`{hint}"))
