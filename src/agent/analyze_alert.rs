@@ -13,7 +13,9 @@ pub(super) async fn run(task: &Task, crew: &Crew) -> State {
         tools: crew.invoker.registry().specs(),
         ..State::begin(task.alerts.clone(), task.facts.clone())
     };
-    let Reasoned { value: named, usage } = crew.reasoner.analyze(&state).await;
+    // Names are a help; without them the run goes on, as far as there is time left.
+    let named = tokio::time::timeout(crew.bounds.max_time, crew.reasoner.analyze(&state)).await;
+    let Reasoned { value: named, usage } = named.unwrap_or_default();
     let facts = &mut state.facts;
     facts.service = facts.service.take().or(named.service);
     facts.namespace = facts.namespace.take().or(named.namespace);

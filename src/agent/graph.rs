@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -18,6 +19,9 @@ use super::{
 use crate::domain::{Diagnosis, RunStatus, State, Timing};
 use crate::event::EventKind;
 use crate::reason::{Conclusion, Pace};
+
+/// What a conclusion may take when the run's time is nearly used up; then it is drawn at once.
+const LEAST_TIME_TO_CONCLUDE: Duration = Duration::from_secs(20);
 
 /// A box of the graph, in the order of the data flow, which is the order in which outputs are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,15 +91,26 @@ pub(super) enum Stop {
 
 /// Runs the graph on one task. Never fails: what goes wrong is in the diagnosis.
 pub async fn run(task: Task, crew: Crew) -> Diagnosis {
+    let deadline = Instant::now() + crew.bounds.max_time;
     let mut timings = Vec::new();
     let mut state = timed(&crew, "analyze_alert", &mut timings, analyze_alert::run(&task, &crew)).await;
-    let stop = work(&task, &crew, &mut state, &mut timings).await;
+    let mut stop = work(&task, &crew, &mut state, &mut timings, deadline).await;
 
     let pace = match stop {
         Some(Stop::Cancelled | Stop::Time) => Pace::Hurried,
         _ => Pace::Thorough,
     };
-    let conclusion = timed(&crew, "synthesize", &mut timings, synthesize::run(&state, &crew, pace)).await;
+    let concluding = async {
+        let until = deadline.max(Instant::now() + LEAST_TIME_TO_CONCLUDE);
+        match tokio::time::timeout_at(until, synthesize::run(&state, &crew, pace)).await {
+            Ok(conclusion) => conclusion,
+            Err(_) => {
+                stop = Some(Stop::Time);
+                synthesize::run(&state, &crew, Pace::Hurried).await
+            }
+        }
+    };
+    let conclusion = timed(&crew, "synthesize", &mut timings, concluding).await;
     state.usage.add(conclusion.usage);
     if let Conclusion { root_cause: Some(cause), .. } = &conclusion.value {
         tracing::debug!(category = cause.category.id(), confidence = cause.confidence, "concluded");
@@ -113,8 +128,13 @@ pub async fn run(task: Task, crew: Crew) -> Diagnosis {
 }
 
 /// From the first questions to the last replan. Returns the bound that ended it early, if one did.
-async fn work(task: &Task, crew: &Crew, state: &mut State, timings: &mut Vec<Timing>) -> Option<Stop> {
-    let deadline = Instant::now() + crew.bounds.max_time;
+async fn work(
+    task: &Task,
+    crew: &Crew,
+    state: &mut State,
+    timings: &mut Vec<Timing>,
+    deadline: Instant,
+) -> Option<Stop> {
     // Cancelled with the user's token, and alone when the time is up: calls in flight end, `synthesize` still runs.
     let cancel = crew.cancel.child_token();
     let mut running = Running::default();
@@ -264,7 +284,7 @@ fn start(
 
 /// Lets nodes that were told to stop hand in what they have.
 async fn drain(task: &Task, crew: &Crew, state: &mut State, running: &mut Running) {
-    let grace = Instant::now() + std::time::Duration::from_secs(1);
+    let grace = Instant::now() + Duration::from_secs(1);
     while let Ok(Some(turns)) = tokio::time::timeout_at(grace, running.next()).await {
         turns.into_iter().for_each(|(_, output, _)| absorb(task, crew, state, output.updates));
     }

@@ -80,7 +80,11 @@ impl ChatModel for Anthropic {
             return message.finish(true).map(|answer| shaped(answer, request));
         }
         let mut events = std::pin::pin!(sse::data(response));
-        while let Some(Ok(data)) = events.next().await {
+        while let Some(data) = events.next().await {
+            let data = match data {
+                Err(ModelError::Cut { .. }) => break,
+                data => data?,
+            };
             let event: Value = serde_json::from_str(&data).map_err(|_| {
                 ModelError::Garbage(format!("an event that is no JSON: {}", clean_line(&data, QUOTED_CHARS)))
             })?;

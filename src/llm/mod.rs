@@ -202,6 +202,13 @@ pub enum ModelError {
     Cancelled,
 }
 
+/// No answer is larger; a server that sends more has lost its way.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
+
+fn too_long() -> ModelError {
+    ModelError::Garbage(format!("an answer of over {} MiB", MAX_ANSWER_BYTES >> 20))
+}
+
 fn unknown_model(model: &str, known: &[String]) -> String {
     match known {
         [] => format!("the endpoint has no model `{model}`: set `model` in the profile to one that it has"),

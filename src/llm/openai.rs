@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::assemble::{Assembly, error_text};
 use super::capability::{JsonMode, Learnt, Wire};
-use super::{Answer, ChatModel, ChatRequest, Message, ModelError, OnDelta, Role, sse, toolless};
+use super::{
+    Answer, ChatModel, ChatRequest, MAX_ANSWER_BYTES, Message, ModelError, OnDelta, Role, sse, too_long, toolless,
+};
 use crate::domain::text::clean_line;
 use crate::http::{self, HttpError, HttpSettings, Retries};
 
@@ -16,8 +18,6 @@ const MAX_STEPS_DOWN: usize = 6;
 /// Models listed when the one asked for is not there.
 const LISTED_MODELS: usize = 20;
 const QUOTED_CHARS: usize = 300;
-/// An answer that is read whole may not be larger.
-const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// Where a model is, and how it is spoken to.
 #[derive(Debug, Clone, PartialEq)]
@@ -296,7 +296,10 @@ async fn read(response: Response, on_delta: OnDelta<'_>) -> Result<Answer, Model
     let mut assembly = Assembly::default();
     let mut done = false;
     while let Some(data) = events.next().await {
-        let Ok(data) = data else { break };
+        let data = match data {
+            Err(ModelError::Cut { .. }) => break,
+            data => data?,
+        };
         if data.trim() == "[DONE]" {
             done = true;
             break;
@@ -327,7 +330,7 @@ pub(super) async fn read_all(mut response: Response) -> Result<Vec<u8>, ModelErr
     while let Some(part) = response.chunk().await.map_err(|error| http::transport_error(&error))? {
         bytes.extend_from_slice(&part);
         if bytes.len() > MAX_ANSWER_BYTES {
-            return Err(ModelError::Garbage(format!("an answer of over {} MiB", MAX_ANSWER_BYTES >> 20)));
+            return Err(too_long());
         }
     }
     Ok(bytes)

@@ -34,7 +34,7 @@ pub struct Conclusion {
 }
 
 /// A value and what the model's part in it cost.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reasoned<T> {
     pub value: T,
     pub usage: Usage,
@@ -73,7 +73,7 @@ pub trait Reasoner: Send + Sync {
 
     /// Names that the facts lack and the alert's text holds; nothing, for a reasoner that reads fields only.
     async fn analyze(&self, _state: &State) -> Reasoned<Names> {
-        Reasoned { value: Names::default(), usage: Usage::default() }
+        Reasoned::default()
     }
 
     /// The first plan, made when the first round of questions is answered and the runbooks are there.

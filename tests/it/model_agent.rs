@@ -14,7 +14,7 @@ use oncall::domain::{
     RunStatus, Served, ToolSpec, Verdict,
 };
 use oncall::event::{Event, EventKind, EventSink};
-use oncall::llm::{Chat, ChatSettings, Meter, Replay};
+use oncall::llm::{Answer, Chat, ChatModel, ChatRequest, ChatSettings, Meter, ModelError, OnDelta, Replay};
 use oncall::reason::facts;
 use oncall::reason::llm::prompts::Prompts;
 use oncall::reason::llm::{Llm, Models};
@@ -241,13 +241,35 @@ fn logged(sample: &str, count: u64) -> Finding {
     })
 }
 
+/// Answers from a recording, and never when it is to conclude.
+struct Endless(Replay);
+
+#[async_trait]
+impl ChatModel for Endless {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn answer(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<Answer, ModelError> {
+        if request.node == "synthesize" {
+            std::future::pending::<()>().await;
+        }
+        self.0.answer(request, on_delta).await
+    }
+}
+
 /// Runs the graph in this process: tools that are made, a recording for a model.
 async fn run(tools: Vec<Arc<dyn Tool>>, exchanges: &[Value]) -> (Diagnosis, Vec<Event>) {
     let dir = tempfile::tempdir().unwrap();
+    let model = Replay::open(&recording(dir.path(), exchanges)).unwrap();
+    run_with(tools, Arc::new(model)).await
+}
+
+async fn run_with(tools: Vec<Arc<dyn Tool>>, model: Arc<dyn ChatModel>) -> (Diagnosis, Vec<Event>) {
     let (events, mut received) = EventSink::channel();
     let cancel = CancellationToken::new();
     let chat = Chat {
-        model: Arc::new(Replay::open(&recording(dir.path(), exchanges)).unwrap()),
+        model,
         settings: ChatSettings { context: 32_768, max_tokens: None, prices: None },
         meter: Arc::new(Meter::default()),
         recorder: None,
@@ -411,4 +433,21 @@ async fn a_shape_that_does_not_fit_is_mended_once_and_then_the_rules_plan() {
     let warned = |event: &Event| matches!(&event.kind, EventKind::Warning { message } if message.contains("it holds no JSON object"));
     assert!(events.iter().any(warned));
     assert_eq!(diagnosis.reasoner, "rules");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_never_concludes_does_not_outlast_the_time_of_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let exchanges = [
+        exchange("plan", &[], step("What do the logs say?")),
+        exchange("execute", &[], json!("The pool times out [E1].")),
+        exchange("replan", &[], finish()),
+    ];
+    let model = Endless(Replay::open(&recording(dir.path(), &exchanges)).unwrap());
+    let started = tokio::time::Instant::now();
+    let tools = vec![tool("search_logs", found(vec![logged("pool timeout", 7)]))];
+    let (diagnosis, _) = run_with(tools, Arc::new(model)).await;
+    assert_eq!(started.elapsed().as_secs(), 60);
+    assert_eq!((diagnosis.status, diagnosis.reasoner.as_str()), (RunStatus::Incomplete, "rules"));
+    assert_eq!(diagnosis.status_reason.as_deref(), Some("the time budget is used up"));
 }

@@ -135,6 +135,17 @@ async fn a_stream_that_is_cut_is_no_answer() {
 }
 
 #[tokio::test]
+async fn a_stream_without_end_is_ended() {
+    let piece = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(1 << 20));
+    let endless = piece.repeat(17);
+    let want = Err(ModelError::Garbage("an answer of over 16 MiB".into()));
+    assert_eq!(answered(stream(&endless), &question()).await, want);
+    let server = MockServer::start().await;
+    Mock::given(method("POST")).respond_with(stream(&endless)).mount(&server).await;
+    assert_eq!(Anthropic::new(endpoint(&server)).unwrap().answer(&question(), &mut |_| {}).await, want);
+}
+
+#[tokio::test]
 async fn errors_pages_and_nonsense_are_told_apart_from_answers() {
     let garbage = |text: &str| Err(ModelError::Garbage(text.into()));
     let inside = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n";

@@ -77,10 +77,7 @@ impl Reasoner for Llm {
     }
 
     async fn analyze(&self, state: &State) -> Reasoned<Names> {
-        match self.trouble.guard(self.names(state)).await {
-            Some(named) => named,
-            None => Reasoned { value: Names::default(), usage: Default::default() },
-        }
+        self.trouble.guard(self.names(state)).await.unwrap_or_default()
     }
 
     async fn plan(&self, state: &State) -> Result<Reasoned<Plan>, ReasonError> {
