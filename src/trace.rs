@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::domain::text::{clean, clean_line};
+use crate::domain::text::{clean, clean_line, counted};
 use crate::domain::{
     AgentStep, Alert, Diagnosis, EvidenceKind, Facts, InvocationStatus, Lang, Message, Plan, Role, RunStatus, Served,
     Session, SessionKind, SessionRecord, SessionStatus, ToolInvocation, Usage,
@@ -195,6 +195,7 @@ impl Trace {
         }
         session.service = alert.service.clone();
         session.fingerprint = Some(alert.fingerprint.clone());
+        session.alert_started_at = alert.starts_at;
         session.started_at = session.started_at.min(at);
         self.changed.session = true;
         self.message(Role::User, &alert.text(), at);
@@ -304,7 +305,7 @@ impl Trace {
             plan.steps.iter().filter(|s| s.conclusion.is_none()).map(|s| format!("{}. {}", s.id, s.question)).collect();
         let row = &mut self.record.steps[order as usize - 1];
         row.decision = Some(clean_line(&pending.join(" "), MAX_TEXT_CHARS));
-        row.state_change = Some(format!("{} steps", plan.steps.len()));
+        row.state_change = Some(counted(plan.steps.len(), "step"));
         if let Some(reason) = reason {
             row.reason = Some(clean_line(reason, MAX_TEXT_CHARS));
         }
@@ -433,7 +434,7 @@ impl Trace {
 
 impl Counts {
     fn text(self) -> String {
-        let mut parts = vec![format!("{} calls", self.calls)];
+        let mut parts = vec![counted(self.calls, "call")];
         if self.failed > 0 {
             parts.push(format!("{} failed", self.failed));
         }

@@ -10,6 +10,7 @@ pub(super) async fn run(task: &Task, crew: &Crew) -> State {
         .emit(EventKind::RunStarted { session_id: task.session_id.clone(), alert: Box::new(task.alerts[0].clone()) });
     let mut state = State {
         topology: task.topology.clone(),
+        history: task.history.clone(),
         tools: crew.invoker.registry().specs(),
         ..State::begin(task.alerts.clone(), task.facts.clone())
     };

@@ -21,7 +21,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Alert, Facts, SourceReport, Topology};
+use crate::domain::{Alert, Facts, History, SourceReport, Topology};
 use crate::event::EventSink;
 use crate::reason::Reasoner;
 use crate::tool::invoker::Invoker;
@@ -47,6 +47,8 @@ pub struct Task {
     /// What the alerts say, with the clock and the language of the run.
     pub facts: Facts,
     pub zone: TimeZone,
+    /// What is known of the alert from earlier.
+    pub history: Option<History>,
     pub topology: Topology,
     /// Kinds of evidence that nothing is configured for; they stay in the source strip.
     pub absent_sources: Vec<SourceReport>,

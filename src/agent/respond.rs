@@ -48,6 +48,7 @@ pub(super) fn run(
         alert: state.alerts[0].clone(),
         related_alerts: state.alerts[1..].to_vec(),
         facts: state.facts,
+        history: state.history,
         evidence: state.evidence,
         plan: state.plan,
         usage: state.usage,

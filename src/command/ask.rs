@@ -56,6 +56,11 @@ pub struct AskArgs {
 }
 
 impl AskArgs {
+    /// A question in a stored session.
+    pub fn follow_up(session: String, question: String, budget: BudgetArgs) -> Self {
+        Self { question, incident: None, session: Some(session), resume: false, simple: false, complex: false, budget }
+    }
+
     fn route(&self) -> Option<Route> {
         match (self.simple, self.complex) {
             (true, _) => Some(Route::Simple),
@@ -202,13 +207,14 @@ async fn ask(
     let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
     let alerts = vec![question_alert(&asked.question.text)];
     let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
-    let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, context).await;
+    let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, None, context).await;
     let crew = diagnose::crew(llm.clone(), world.registry, events, cancel, &asked.args.budget, context);
     let task = Task {
         session_id: asked.session_id.to_string(),
         alerts,
         facts,
         zone: asked.zone,
+        history: None,
         topology: world.topology,
         absent_sources: world.absent,
     };

@@ -203,7 +203,9 @@ pub(super) async fn open(context: &Context, use_as: Use) -> anyhow::Result<Knowl
 /// as it is, when there is something.
 pub(super) async fn refresh(knowledge: &Knowledge, context: &Context) -> anyhow::Result<()> {
     let mut progress = Progress::new(context);
+    let stopper = Stopper::new(knowledge, context);
     let refreshed = knowledge.refresh(&mut |event| progress.on_event(&event)).await;
+    drop(stopper);
     progress.finish();
     let lang = lang(context);
     match refreshed {

@@ -1,25 +1,31 @@
 //! Recording a run: every event goes to the session store, and at the end the trace to an OTLP receiver where one is
 //! configured. Trouble with either is a warning, told once; the answer does not depend on them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::services::redact_settings;
-use super::{Context, bad_input, memory};
+use super::{Context, bad_input};
 use crate::config::OtlpConfig;
 use crate::domain::{Lang, Role, Session, SessionKind, SessionRecord, SessionStatus};
 use crate::event::Event;
 use crate::http::{self, HttpError, HttpSettings, Retries};
 use crate::llm::redact::Redactor;
-use crate::session::{Location, Recorder, Redact, SessionStore, SqlStore};
+use crate::session::{Location, Recorder, Redact};
 use crate::trace::{Trace, otlp};
+
+mod live;
+
+use live::Live;
 
 /// A session that is being recorded.
 pub struct Recording {
     /// `None` where the system gives no thread: then nothing is stored.
     recorder: Option<Recorder>,
+    /// `None` where no receiver is configured.
+    live: Option<Live>,
     otlp: OtlpConfig,
 }
 
@@ -51,15 +57,23 @@ impl Recording {
 
     fn start(trace: Trace, context: &Context) -> anyhow::Result<Self> {
         let location = location(context)?;
+        let otlp = context.config.otlp.clone();
+        let live = match &otlp.endpoint {
+            Some(url) => Some(Live::start(trace.clone(), url.clone(), otlp.clone(), redact(context)?)),
+            None => None,
+        };
         let recorder = Recorder::start(location, trace, redact(context)?);
         let recorder = recorder.inspect_err(|error| context.warn(&not_stored(&error.to_string(), context))).ok();
-        Ok(Self { recorder, otlp: context.config.otlp.clone() })
+        Ok(Self { recorder, live, otlp })
     }
 
     /// Takes an event; never waits.
     pub fn event(&mut self, event: &Event) {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(event);
+        }
+        if let Some(live) = &self.live {
+            live.event(event);
         }
     }
 
@@ -80,19 +94,19 @@ impl Recording {
         });
     }
 
-    /// Ends the session: what is not stored yet is, and the trace is sent.
+    /// Ends the session: what is not stored yet is, and of the trace what was not sent.
     pub async fn finish(self, context: &Context) {
+        let sent = match self.live {
+            Some(live) => live.finish().await,
+            None => BTreeSet::new(),
+        };
         let Some(recorder) = self.recorder else { return };
         let Some(recorded) = recorder.finish().await else { return };
-        let stored = recorded.stored.is_ok();
         if let Err(error) = recorded.stored {
             context.warn(&not_stored(&error.to_string(), context));
         }
-        if stored && recorded.record.session.kind == SessionKind::Diagnosis {
-            tell_memory(&recorded.record.session, context).await;
-        }
         if let Some(endpoint) = &self.otlp.endpoint
-            && let Err(error) = export(&recorded.record, endpoint, &self.otlp).await
+            && let Err(error) = export(&recorded.record, endpoint, &self.otlp, &sent).await
         {
             let lang = context.lang.unwrap_or_default();
             context.warn(&lang.pick(
@@ -101,16 +115,6 @@ impl Recording {
             ));
         }
     }
-}
-
-/// Says how often the alert came lately, and what it was the last time.
-async fn tell_memory(session: &Session, context: &Context) {
-    let Ok(location) = location(context) else { return };
-    let Ok(store) = SqlStore::open_for_reading(&location).await else { return };
-    if let Some(line) = memory::line(&store, session, &TimeZone::system()).await {
-        context.note(&line);
-    }
-    store.close().await;
 }
 
 fn not_stored(why: &str, context: &Context) -> String {
@@ -139,16 +143,25 @@ pub fn redact(context: &Context) -> anyhow::Result<Redact> {
     })
 }
 
-/// Sends a record to an OTLP receiver (http/protobuf).
+/// Sends the spans of a record to an OTLP receiver (http/protobuf), but for those that it has.
 ///
 /// # Errors
 /// No connection, or an answer that is no success.
-pub async fn export(record: &SessionRecord, url: &str, config: &OtlpConfig) -> Result<(), HttpError> {
+pub async fn export(
+    record: &SessionRecord,
+    url: &str,
+    config: &OtlpConfig,
+    sent: &BTreeSet<String>,
+) -> Result<(), HttpError> {
+    let body = otlp::encode(record, &config.service_name, |span| !sent.contains(&span.id));
+    let retries = Retries { attempts: 3, longest_pause: std::time::Duration::from_secs(5), ..Retries::default() };
+    send(body, url, config, retries).await
+}
+
+async fn send(body: Vec<u8>, url: &str, config: &OtlpConfig, retries: Retries) -> Result<(), HttpError> {
     let settings = HttpSettings { headers: config.headers.clone(), ..HttpSettings::default() };
     let client = http::client(url, &settings)?;
-    let body = otlp::encode(record, &config.service_name);
     let request = || client.post(url).header("content-type", otlp::CONTENT_TYPE).body(body.clone());
-    let retries = Retries { attempts: 3, longest_pause: std::time::Duration::from_secs(5), ..Retries::default() };
     http::send(request, retries, |_, _| {}).await.map(|_| ())
 }
 

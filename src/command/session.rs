@@ -1,5 +1,6 @@
 //! `oncall session`: stored sessions; listed, shown, exported, compared, judged, forgotten.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,13 +8,16 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ZonedDateTime};
 use serde_json::json;
 
-use super::{BadInput, Context, Exit, Unreachable, bad_input, recording};
-use crate::domain::{Feedback, Judgement, Lang, SessionKind, SessionRecord, SessionStatus};
+use super::ask::{self, AskArgs};
+use super::models::BudgetArgs;
+use super::{BadInput, Context, Exit, Style, Unreachable, bad_input, recording};
+use crate::domain::{Lang, SessionKind, SessionRecord, SessionStatus};
 use crate::session::{Filter, SessionStore, SqlStore, StoreError};
 use crate::ui;
 
 mod diff;
 mod export;
+mod feedback;
 mod postmortem;
 mod view;
 
@@ -58,8 +62,17 @@ enum Action {
         a: String,
         b: String,
     },
+    /// Ask on in a stored session: what was asked, found and answered in it is known
+    Resume {
+        /// An id, the beginning of one, or `last`
+        id: String,
+        /// The question; without it, or as "-", it is read from standard input
+        question: Option<String>,
+        #[command(flatten)]
+        budget: BudgetArgs,
+    },
     /// Say whether a diagnosis was right
-    Feedback(FeedbackArgs),
+    Feedback(feedback::FeedbackArgs),
     /// Forget old sessions
     Prune {
         /// Forget what started longer ago than this, such as 30d or 12h
@@ -90,24 +103,6 @@ struct ListArgs {
     /// At most so many
     #[arg(short = 'n', long, default_value_t = LISTED, value_name = "N")]
     limit: usize,
-}
-
-#[derive(Debug, Args)]
-struct FeedbackArgs {
-    /// An id, the beginning of one, or `last`
-    id: String,
-    /// The cause that was named is the cause
-    #[arg(long, required_unless_present = "wrong", conflicts_with = "wrong")]
-    right: bool,
-    /// It is not
-    #[arg(long)]
-    wrong: bool,
-    /// What the cause really was
-    #[arg(long, value_name = "TEXT")]
-    cause: Option<String>,
-    /// What fixed it, or anything else worth keeping
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -154,7 +149,16 @@ pub async fn run(args: SessionArgs, context: &Context) -> anyhow::Result<Exit> {
             context.print(&text)?;
             Ok(Exit::Success)
         }
-        Action::Feedback(args) => feedback(args, context).await,
+        Action::Resume { id, question, budget } => {
+            let question = question.unwrap_or_else(|| "-".to_owned());
+            if question == "-" && io::stdin().is_terminal() {
+                context.note(
+                    context.lang.unwrap_or_default().pick("The question, then Ctrl-D:", "请输入问题，以 Ctrl-D 结束："),
+                );
+            }
+            ask::run(AskArgs::follow_up(id, question, budget), context).await
+        }
+        Action::Feedback(args) => feedback::run(args, context).await,
         Action::Prune { older_than } => prune(&older_than, context).await,
     }
 }
@@ -185,7 +189,9 @@ async fn list(args: ListArgs, context: &Context) -> anyhow::Result<Exit> {
             ),
         );
     } else {
-        context.print(&view::table(&sessions, lang, &TimeZone::system()))?;
+        // A pipe gets whole cells, whatever their width.
+        let columns = (context.stdout == Style::Colored).then(|| context.columns());
+        context.print(&view::table(&sessions, lang, &TimeZone::system(), columns))?;
     }
     Ok(Exit::Success)
 }
@@ -200,23 +206,6 @@ fn known<T>(flag: &str, text: &str, of_id: impl Fn(&str) -> Option<T>, ids: &[&'
             hint.map_or_else(|| format!("expected one of: {}", ids.join(", ")), |id| format!("did you mean {id}?"));
         BadInput(format!("{flag} {text}: {hint}")).into()
     })
-}
-
-async fn feedback(args: FeedbackArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = open_existing(context).await?.ok_or_else(|| no_such(&args.id, None))?;
-    let id = resolve(&store, &args.id).await?;
-    let redact = recording::redact(context)?;
-    let feedback = Feedback {
-        judgement: if args.right { Judgement::Right } else { Judgement::Wrong },
-        cause: args.cause.map(|text| (redact.text)(&text)),
-        note: args.note.map(|text| (redact.text)(&text)),
-        at: Timestamp::now(),
-    };
-    store.add_feedback(&id, &feedback).await.map_err(trouble)?;
-    store.close().await;
-    let lang = context.lang.unwrap_or_default();
-    context.note(&lang.pick(format!("noted for {id}"), format!("已记录到 {id}")));
-    Ok(Exit::Success)
 }
 
 async fn prune(older_than: &str, context: &Context) -> anyhow::Result<Exit> {

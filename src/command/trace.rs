@@ -1,5 +1,6 @@
 //! `oncall trace`: the timeline of a session, in the terminal, as a file for other viewers, or sent to a receiver.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -40,7 +41,7 @@ pub async fn run(args: TraceArgs, context: &Context) -> anyhow::Result<Exit> {
     let zone = TimeZone::system();
     if let Some(url) = &args.otlp {
         let url = otlp::traces_url(url);
-        let sent = recording::export(&record, &url, &context.config.otlp).await;
+        let sent = recording::export(&record, &url, &context.config.otlp, &BTreeSet::new()).await;
         sent.map_err(|error| Unreachable(format!("the trace was not sent: {error}")))?;
         let n = spans(&record).len();
         context.note(&lang.pick(format!("sent {n} spans to {url}"), format!("已向 {url} 发送 {n} 个跨度")));

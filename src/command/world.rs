@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::record::EXCHANGES;
-use super::{Context, index};
-use crate::domain::{Facts, Lang, SourceReport, SourceStatus, Topology};
+use super::{Context, index, memory};
+use crate::domain::{Alert, Facts, History, Lang, SourceReport, SourceStatus, Topology};
 use crate::knowledge::{Knowledge, Use};
 use crate::source::incident::Incident;
 use crate::tool::arguments::ToolClock;
@@ -21,14 +21,17 @@ pub struct World {
     pub topology: Topology,
     /// Kinds of evidence that nothing is there for.
     pub absent: Vec<SourceReport>,
+    /// What is remembered of the alert.
+    pub history: Option<History>,
 }
 
-/// The tools for an incident (or none) with the knowledge base beside them.
+/// The tools for an incident (or none) with the knowledge base beside them, and what is remembered of an alert.
 pub async fn build(
     incident: Option<&Incident>,
     facts: &Facts,
     zone: &TimeZone,
     lang: Lang,
+    alert: Option<&Alert>,
     context: &Context,
 ) -> World {
     if let Some(recorded) = recorded(incident, lang, context) {
@@ -39,11 +42,20 @@ pub async fn build(
     let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
     let clock = ToolClock { now: facts.now, window: facts.window, zone: zone.clone() };
     let mut registry = builtin_tools(sources, clock, topology.clone());
+    let mut history = None;
     match open_knowledge(context).await {
         Ok(knowledge) => {
-            registry.add(Arc::new(RetrieveKnowledge::new(Arc::new(knowledge), context.config.knowledge.top_k)));
+            if let Some(alert) = alert {
+                history = memory::recall(alert, Some(&knowledge), context).await;
+            }
+            let distrusted = history.as_ref().map(memory::distrusted).unwrap_or_default();
+            let tool = RetrieveKnowledge::new(Arc::new(knowledge), context.config.knowledge.top_k);
+            registry.add(Arc::new(tool.with_distrusted(distrusted)));
         }
         Err(error) => {
+            if let Some(alert) = alert {
+                history = memory::recall(alert, None, context).await;
+            }
             let detail = error.to_string();
             context.warn(
                 &lang.pick(format!("the runbooks cannot be consulted: {detail}"), format!("无法查阅手册：{detail}")),
@@ -54,7 +66,7 @@ pub async fn build(
     for warning in incident.into_iter().flat_map(|incident| &incident.warnings) {
         context.warn(warning);
     }
-    World { registry, topology, absent }
+    World { registry, topology, absent, history }
 }
 
 /// The tools of an incident that was recorded: they answer as they did then.
@@ -63,7 +75,8 @@ fn recorded(incident: Option<&Incident>, lang: Lang, context: &Context) -> Optio
     match replayed(&incident.folder.join(EXCHANGES)) {
         Ok(found) => {
             let (registry, absent) = found?;
-            Some(World { registry, topology: incident.topology.clone(), absent })
+            // What a machine remembers is no part of a recording.
+            Some(World { registry, topology: incident.topology.clone(), absent, history: None })
         }
         Err(error) => {
             context.warn(&lang.pick(format!("the recording is not used: {error}"), format!("未使用录制内容：{error}")));

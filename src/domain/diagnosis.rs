@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Alert, Category, Evidence, Facts, Plan};
+use super::{Alert, Category, Evidence, Facts, History, Plan};
 
 pub const DIAGNOSIS_SCHEMA: &str = "oncall.diagnosis/v1";
 
@@ -152,6 +152,9 @@ pub struct Diagnosis {
     /// The other alerts that were diagnosed together with it.
     pub related_alerts: Vec<Alert>,
     pub facts: Facts,
+    /// How often the alert came, and what it was then; nothing when it is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     pub summary: String,
     pub root_cause: Option<RootCause>,
     pub hypotheses: Vec<Hypothesis>,

@@ -9,6 +9,7 @@ pub mod chunk;
 pub mod decode;
 pub mod diagnosis;
 pub mod evidence;
+pub mod history;
 pub mod lang;
 pub mod log;
 pub mod metric;
@@ -28,6 +29,7 @@ pub use diagnosis::{
     Verdict,
 };
 pub use evidence::{Evidence, EvidenceKind, Finding};
+pub use history::{History, Matched, Precedent};
 pub use lang::Lang;
 pub use log::{Level, LogEvent, LogPattern, LogVolume};
 pub use metric::{

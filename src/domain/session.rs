@@ -1,6 +1,7 @@
 //! A stored conversation or diagnosis: the session, its steps, tool invocations, messages and feedback.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,6 +82,9 @@ pub struct Session {
     pub service: Option<String>,
     /// The alert's.
     pub fingerprint: Option<String>,
+    /// When the alert began, by its sender's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alert_started_at: Option<Timestamp>,
     pub lang: Lang,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -106,6 +110,7 @@ impl Session {
             title: title.to_owned(),
             service: None,
             fingerprint: None,
+            alert_started_at: None,
             lang,
             started_at: at,
             ended_at: None,
@@ -239,7 +244,7 @@ pub struct Message {
 }
 
 /// Whether a diagnosis was right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Judgement {
     Right,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Alert, Call, Evidence, Facts, Hit, Outcome, Plan, ToolSpec, Usage};
+use super::{Alert, Call, Evidence, Facts, History, Hit, Outcome, Plan, ToolSpec, Usage};
 
 /// Callees by caller, as far as somebody wrote it down or a mesh metric shows it.
 pub type Topology = BTreeMap<String, Vec<String>>;
@@ -24,6 +24,8 @@ pub struct State {
     /// The alert diagnosed, first, and those of the same root.
     pub alerts: Vec<Alert>,
     pub facts: Facts,
+    /// What is known of the alert from earlier.
+    pub history: Option<History>,
     pub topology: Topology,
     /// The tools that may be called.
     pub tools: Vec<ToolSpec>,
@@ -43,6 +45,7 @@ impl State {
         Self {
             alerts,
             facts,
+            history: None,
             topology: Topology::default(),
             tools: Vec::new(),
             invocations: Vec::new(),

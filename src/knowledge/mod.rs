@@ -2,12 +2,13 @@
 //!
 //! In reading order, which is the order of the data flow: `collect` finds documents, `document` decodes them, `split`
 //! cuts them, `embed` turns passages into vectors, `store` keeps them as `rows`, `index` does all this for what has
-//! changed, and `retrieve` finds passages again by vectors and by `terms`, which `rerank` may order anew. `service` is how
-//! embeddings and reranking over HTTP are spoken to.
+//! changed, and `retrieve` finds passages again by vectors and by `terms`, which `rerank` may order anew. `incidents` keeps
+//! what was learnt beside them. `service` is how embeddings and reranking over HTTP are spoken to.
 
 pub mod collect;
 pub mod document;
 pub mod embed;
+mod incidents;
 pub mod index;
 mod rerank;
 mod retrieve;
@@ -26,10 +27,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Found, Hit, Lang};
+use crate::domain::{Found, Hit, Lang, Precedent};
 pub use collect::{Origin, Trouble};
 use embed::EmbeddedModel;
 pub use embed::{RemoteEmbedder, RemoteSettings};
+use incidents::Incidents;
+pub use incidents::KnownIncident;
 pub use index::{IndexEvent, IndexMode, IndexReport};
 pub use rerank::{OnFailure, Reranker};
 pub use service::{Outgoing, ServiceSettings};
@@ -272,6 +275,25 @@ impl Knowledge {
     /// How near each text is to a question: cosines, in their order.
     pub async fn similarities(&self, question: &str, texts: &[String]) -> Result<Vec<f64>, KnowledgeError> {
         retrieve::similarities(&*self.embedder, question, texts).await
+    }
+
+    /// Keeps an incident whose cause is known, in the place of what was kept of its session.
+    pub async fn remember(&self, incident: &KnownIncident) -> Result<(), KnowledgeError> {
+        self.incidents().remember(incident).await
+    }
+
+    /// Forgets what was kept of a session's incident.
+    pub async fn forget(&self, session_id: &str) -> Result<(), KnowledgeError> {
+        self.incidents().forget(session_id).await
+    }
+
+    /// Known incidents whose alert reads like this text, the most alike first, at most `k`.
+    pub async fn alike(&self, symptom: &str, k: usize) -> Result<Vec<Precedent>, KnowledgeError> {
+        self.incidents().alike(symptom, k).await
+    }
+
+    fn incidents(&self) -> Incidents<'_> {
+        Incidents { store: &self.store, embedder: &*self.embedder }
     }
 
     /// The number of documents.

@@ -193,7 +193,7 @@ pub(super) async fn similarities(
     Ok(vectors.iter().map(|vector| cosine(&question, vector)).collect())
 }
 
-async fn query_vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, KnowledgeError> {
+pub(super) async fn query_vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, KnowledgeError> {
     let mut vectors = embedder.embed(TextRole::Query, &[query.to_string()]).await?;
     let mut vector = vectors.pop().unwrap_or_default();
     embedder.centre(&mut vector, TextRole::Query, Lang::of(query));
@@ -331,7 +331,7 @@ fn hit(rank: usize, scored: Scored) -> Hit {
 }
 
 /// Both have unit length.
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn cosine(a: &[f32], b: &[f32]) -> f64 {
     f64::from(a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>())
 }
 

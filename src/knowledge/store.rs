@@ -88,6 +88,11 @@ impl Store {
         Ok(OpenedStore { connection, location: location.to_string(), table })
     }
 
+    /// The database, for tables beside the passages.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Whether the stored vectors are this store's embedder's.
     fn check_embedder(&self, found: &Schema) -> Result<(), StoreError> {
         let same_columns = found.fields() == self.schema.fields();
@@ -265,7 +270,7 @@ impl Store {
         Ok(batches.iter().flat_map(rows::candidates).collect())
     }
 
-    fn failed(&self, action: &'static str, error: &lancedb::Error) -> StoreError {
+    pub(super) fn failed(&self, action: &'static str, error: &lancedb::Error) -> StoreError {
         failure(&self.location, action, error)
     }
 

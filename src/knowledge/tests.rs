@@ -278,3 +278,48 @@ async fn files_of_the_store_are_for_their_owner_only() {
     }
     check(&world.folder.path().join("store"));
 }
+
+fn known(session_id: &str, symptom: &str, cause: &str) -> KnownIncident {
+    let precedent = Precedent {
+        session_id: session_id.into(),
+        at: "2026-03-04T06:30:00Z".parse().unwrap(),
+        alert: symptom.into(),
+        fingerprint: format!("fingerprint of {session_id}"),
+        service: Some("cart".into()),
+        category: None,
+        refuted: None,
+        cause_service: None,
+        cause: Some(cause.into()),
+        judgement: Some(crate::domain::Judgement::Right),
+        corrected: false,
+        note: None,
+        relied_on: vec!["oom.md".into()],
+        matched: crate::domain::Matched::Fingerprint,
+        similarity: None,
+    };
+    KnownIncident { symptom: symptom.into(), precedent }
+}
+
+#[tokio::test]
+async fn an_incident_is_found_by_an_alert_that_reads_alike_until_it_is_forgotten() {
+    let world = World::new(&[]);
+    let knowledge = world.open().await;
+    let causes = async |knowledge: &Knowledge, text: &str| -> Vec<String> {
+        knowledge.alike(text, 3).await.unwrap().into_iter().filter_map(|one| one.cause).collect()
+    };
+    assert_eq!(causes(&knowledge, "cart errors rising").await, [""; 0]);
+    knowledge.remember(&known("a", "cart errors rising fast", "the pool was small")).await.unwrap();
+    knowledge.remember(&known("b", "node disk latency", "a bad disk")).await.unwrap();
+    assert_eq!(causes(&knowledge, "cart errors rising").await, ["the pool was small"]);
+    knowledge.remember(&known("a", "cart errors rising fast", "the pool leaked")).await.unwrap();
+    assert_eq!(causes(&knowledge, "cart errors rising").await, ["the pool leaked"]);
+    // Another embedder measures anew what is there.
+    let (other, _) = world.open_with("words/2", Use::Rebuild).await.unwrap();
+    assert_eq!(causes(&other, "disk latency of a node").await, ["a bad disk"]);
+    other.forget("b").await.unwrap();
+    other.forget("never there").await.unwrap();
+    assert_eq!(
+        causes(&world.open_with("words/2", Use::Rebuild).await.unwrap().0, "disk latency of a node").await,
+        [""; 0]
+    );
+}

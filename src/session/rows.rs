@@ -17,8 +17,8 @@ type Statement<'q> = Query<'q, Any, AnyArguments>;
 const UPSERT_SESSION: &str = "\
     INSERT INTO diagnosis_session (id, kind, route, status, status_reason, title, service, alert_fingerprint, lang, \
     started_at, ended_at, reasoner, model, input_tokens, output_tokens, cached_tokens, model_calls, cost, category, cause, \
-    cause_service, confidence, host, pid, heartbeat_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25) \
+    cause_service, confidence, host, pid, heartbeat_at, alert_started_at) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26) \
     ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, route = excluded.route, status = excluded.status, \
     status_reason = excluded.status_reason, title = excluded.title, service = excluded.service, \
     alert_fingerprint = excluded.alert_fingerprint, lang = excluded.lang, started_at = excluded.started_at, \
@@ -26,7 +26,7 @@ const UPSERT_SESSION: &str = "\
     input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cached_tokens = excluded.cached_tokens, model_calls = excluded.model_calls, \
     cost = excluded.cost, category = excluded.category, cause = excluded.cause, \
     cause_service = excluded.cause_service, confidence = excluded.confidence, host = excluded.host, \
-    pid = excluded.pid, heartbeat_at = excluded.heartbeat_at";
+    pid = excluded.pid, heartbeat_at = excluded.heartbeat_at, alert_started_at = excluded.alert_started_at";
 
 const UPSERT_STEP: &str = "\
     INSERT INTO agent_step (session_id, step_order, node, parent, plan_step, decision, reason, state_change, \
@@ -92,6 +92,7 @@ pub(super) fn upsert_session<'q>(session: &Session, owner: &Owner, now: Timestam
         .bind(owner.host.clone())
         .bind(owner.pid)
         .bind(now.as_microsecond())
+        .bind(session.alert_started_at.map(Timestamp::as_microsecond))
 }
 
 pub(super) fn upsert_step<'q>(session_id: &str, step: &AgentStep) -> Statement<'q> {
@@ -165,7 +166,7 @@ fn stored(count: u64) -> i64 {
 
 pub(super) const SESSION_COLUMNS: &str = "id, kind, route, status, status_reason, title, service, alert_fingerprint, \
     lang, started_at, ended_at, reasoner, model, input_tokens, output_tokens, cached_tokens, model_calls, cost, category, cause, \
-    cause_service, confidence, host, pid, heartbeat_at";
+    cause_service, confidence, host, pid, heartbeat_at, alert_started_at";
 
 /// A session with who works on it and when that was last heard of.
 pub(super) fn session(row: &AnyRow) -> Result<(Session, Owner, Timestamp), sqlx::Error> {
@@ -178,6 +179,7 @@ pub(super) fn session(row: &AnyRow) -> Result<(Session, Owner, Timestamp), sqlx:
         title: row.try_get("title")?,
         service: row.try_get("service")?,
         fingerprint: row.try_get("alert_fingerprint")?,
+        alert_started_at: optional_time(row, "alert_started_at")?,
         lang: if row.try_get::<String, _>("lang")? == "zh" { Lang::Zh } else { Lang::En },
         started_at: time(row, "started_at")?,
         ended_at: optional_time(row, "ended_at")?,

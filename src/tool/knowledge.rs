@@ -46,6 +46,8 @@ pub struct RetrieveKnowledge {
     spec: ToolSpec,
     search: Search,
     default_k: usize,
+    /// Documents that a wrong diagnosis of this alert drew on: their passages come after others.
+    distrusted: Vec<String>,
 }
 
 impl RetrieveKnowledge {
@@ -59,7 +61,21 @@ impl RetrieveKnowledge {
     }
 
     fn over(search: Search, default_k: usize) -> Self {
-        Self { spec: spec(), search, default_k: default_k.clamp(1, MAX_HITS) }
+        Self { spec: spec(), search, default_k: default_k.clamp(1, MAX_HITS), distrusted: Vec::new() }
+    }
+
+    /// Puts passages of these documents behind others: a diagnosis that drew on them was wrong.
+    pub fn with_distrusted(mut self, sources: Vec<String>) -> Self {
+        self.distrusted = sources;
+        self
+    }
+
+    /// As many hits as are wanted, those that are trusted first.
+    fn chosen(&self, hits: Vec<Hit>, k: usize) -> Vec<Hit> {
+        let (trusted, others): (Vec<Hit>, Vec<Hit>) =
+            hits.into_iter().partition(|hit| !self.distrusted.contains(&hit.source));
+        let chosen = trusted.into_iter().chain(others).take(k).enumerate();
+        chosen.map(|(index, hit)| Hit { rank: index + 1, ..hit }).collect()
     }
 
     async fn answer(&self, arguments: Value) -> Result<Output, Failure> {
@@ -73,12 +89,15 @@ impl RetrieveKnowledge {
             Some(k) if (1..=MAX_HITS).contains(&k) => k,
             Some(k) => return Err(bad_arguments(format!("`k` is {k}: expected 1 to {MAX_HITS}"))),
         };
-        let found = (self.search)(query.clone(), k).await.map_err(|message| Failure {
+        // What is put back is replaced by what comes next.
+        let asked = if self.distrusted.is_empty() { k } else { (2 * k).min(MAX_HITS) };
+        let found = (self.search)(query.clone(), asked).await.map_err(|message| Failure {
             kind: FailureKind::Unavailable,
             source: Some(SOURCE.to_owned()),
             message: clean_line(&message, 500),
         })?;
-        let mut findings: Vec<_> = found.hits.into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
+        let mut findings: Vec<_> =
+            self.chosen(found.hits, k).into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
         if findings.is_empty() {
             findings.push(Finding::Nothing { what: format!("runbook passage on: {}", clean_line(&query, 200)) });
         }
@@ -183,6 +202,16 @@ mod tests {
             panic!("no output")
         };
         assert_eq!(output.findings.len(), 1);
+    }
+
+    #[test]
+    fn passages_of_distrusted_documents_come_after_others_and_are_counted_anew() {
+        let of = |source: &str| Hit { source: source.into(), ..hit("x") };
+        let tool = RetrieveKnowledge::over(Box::new(|_, _| unreachable!()), 3).with_distrusted(vec!["a.md".into()]);
+        let chosen = tool.chosen(vec![of("a.md"), of("b.md"), of("c.md")], 2);
+        let places: Vec<_> = chosen.iter().map(|hit| (hit.rank, hit.source.as_str())).collect();
+        assert_eq!(places, [(1, "b.md"), (2, "c.md")]);
+        assert_eq!(tool.chosen(vec![of("a.md")], 2)[0].source, "a.md");
     }
 
     #[tokio::test]

@@ -16,9 +16,9 @@ pub const CONTENT_TYPE: &str = "application/x-protobuf";
 pub const TRACES_PATH: &str = "/v1/traces";
 const AGENT_NAME: &str = "oncall";
 
-/// The request, encoded.
-pub fn encode(record: &SessionRecord, service_name: &str) -> Vec<u8> {
-    request(record, service_name).encode_to_vec()
+/// The request with the spans that are wanted, encoded.
+pub fn encode(record: &SessionRecord, service_name: &str, is_wanted: impl Fn(&Span<'_>) -> bool) -> Vec<u8> {
+    request(record, service_name, is_wanted).encode_to_vec()
 }
 
 /// The address that takes traces: a base address gets [`TRACES_PATH`], one that has it already stays.
@@ -27,9 +27,14 @@ pub fn traces_url(base: &str) -> String {
     if base.ends_with(TRACES_PATH) { base.to_owned() } else { format!("{base}{TRACES_PATH}") }
 }
 
-fn request(record: &SessionRecord, service_name: &str) -> ExportTraceServiceRequest {
+fn request(
+    record: &SessionRecord,
+    service_name: &str,
+    is_wanted: impl Fn(&Span<'_>) -> bool,
+) -> ExportTraceServiceRequest {
     let trace_id = trace_id(&record.session.id);
-    let spans = spans(record).iter().map(|span| otlp_span(record, span, &trace_id)).collect();
+    let wanted = spans(record).into_iter().filter(is_wanted);
+    let spans = wanted.map(|span| otlp_span(record, &span, &trace_id)).collect();
     let resource = Resource {
         attributes: vec![
             text("service.name", service_name),

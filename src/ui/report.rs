@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{
     AlertStatus, Diagnosis, EvidenceKind, Hypothesis, Lang, RunStatus, SourceReport, SourceStatus, Usage, Verdict,
 };
@@ -20,6 +20,7 @@ pub fn markdown(diagnosis: &Diagnosis, zone: &TimeZone) -> String {
     let sections = [
         heading(diagnosis, zone),
         cause(diagnosis),
+        history(diagnosis, zone),
         hypotheses(diagnosis),
         evidence(diagnosis),
         next_steps(diagnosis),
@@ -115,6 +116,13 @@ fn cause(diagnosis: &Diagnosis) -> String {
     };
     text.push_str(&format!("{headline}\n\n{}\n", clean_line(&diagnosis.summary, 4 * LINE_CHARS)));
     text
+}
+
+fn history(diagnosis: &Diagnosis, zone: &TimeZone) -> String {
+    let Some(history) = &diagnosis.history else { return String::new() };
+    let lang = diagnosis.facts.lang;
+    let lines = history.lines(lang, zone).into_iter().map(|line| format!("- {}\n", clean_line(&line, LINE_CHARS)));
+    format!("## {}\n\n{}", lang.pick("Seen before", "历史情况"), lines.collect::<String>())
 }
 
 fn percent(confidence: f64) -> String {
@@ -293,7 +301,7 @@ fn spent(usage: &Usage, lang: Lang) -> String {
     };
     let cost = cost.map(|cost| lang.pick(format!(", cost {cost:.4}"), format!("，费用 {cost:.4}"))).unwrap_or_default();
     lang.pick(
-        format!(", {calls} calls, {input_tokens} tokens in{cached}, {output_tokens} out{cost}"),
+        format!(", {}, {input_tokens} tokens in{cached}, {output_tokens} out{cost}", counted(calls, "call")),
         format!("，调用 {calls} 次，输入 {input_tokens} token{cached}，输出 {output_tokens} token{cost}"),
     )
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthStr;
 
-use crate::domain::text::clean_line;
+use crate::domain::text::{clean_line, counted};
 use crate::domain::{AgentStep, Lang, SessionRecord, SessionStatus, ToolInvocation};
 use crate::trace::{Span, SpanKind, spans};
 
@@ -130,7 +130,9 @@ fn head(record: &SessionRecord, lang: Lang, zone: &TimeZone) -> String {
     ));
     let calls = record.tool_invocations.len();
     let failed = record.tool_invocations.iter().filter(|call| call.error.is_some()).count();
-    facts.push(lang.pick(format!("{calls} calls, {failed} failed"), format!("调用 {calls} 次，失败 {failed} 次")));
+    facts.push(
+        lang.pick(format!("{}, {failed} failed", counted(calls, "call")), format!("调用 {calls} 次，失败 {failed} 次")),
+    );
     let _ = writeln!(text, "{}", facts.join("  "));
     text
 }

@@ -107,6 +107,7 @@ async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: Cancellatio
         facts: facts::analyze(&alerts, "2026-03-04T06:45:00Z".parse().unwrap()),
         alerts,
         zone: TimeZone::UTC,
+        history: None,
         topology: topology.into(),
         absent_sources: Vec::new(),
     };

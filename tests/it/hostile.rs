@@ -195,3 +195,50 @@ fn a_closed_pipe_is_no_failure() {
     let (code, out, err) = said(&output);
     assert_eq!((code, out.lines().count(), err.as_str()), (0, 1, ""));
 }
+
+/// 200 MB of ordinary lines, read as a stream: every line is counted, in the memory of a small one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_of_200_megabytes_is_read_in_bounded_memory() {
+    use std::io::{BufWriter, Write};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("big.log");
+    let mut file = BufWriter::new(std::fs::File::create(&path).unwrap());
+    let (mut bytes, mut lines) = (0, 0_u64);
+    while bytes < 200_000_000 {
+        let (minute, second) = (lines / 60 % 60, lines % 60);
+        let level = if lines.is_multiple_of(1000) { "ERROR" } else { "INFO" };
+        let line = format!(
+            "2026-03-04T06:{minute:02}:{second:02}Z {level} order-service handled request {lines} of customer \
+             {} in {} ms: ok, cached, from the usual place\n",
+            lines % 977,
+            lines % 89
+        );
+        file.write_all(line.as_bytes()).unwrap();
+        (bytes, lines) = (bytes + line.len(), lines + 1);
+    }
+    file.flush().unwrap();
+    let out = dir.path().join("out.json");
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("oncall"))
+        .args(["logs", path.to_str().unwrap(), "--json"])
+        .env("ONCALL_DATA_DIR", dir.path())
+        .stdout(std::fs::File::create(&out).unwrap())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak_kb = 0_u64;
+    let code = loop {
+        let peak = std::fs::read_to_string(&status).unwrap_or_default();
+        let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        peak_kb = peak_kb.max(peak.unwrap_or(0));
+        match child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    assert_eq!(code, Some(0));
+    assert!(peak_kb < 150_000, "{peak_kb} kB at most");
+    let document: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    assert_eq!(document["events"], lines);
+    assert_eq!(document["levels"]["error"], lines.div_ceil(1000));
+}

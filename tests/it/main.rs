@@ -6,6 +6,7 @@ mod cli;
 mod diagnose;
 mod eval;
 mod hostile;
+mod indexing;
 mod layering;
 mod model_agent;
 mod model_ask;

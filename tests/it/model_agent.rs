@@ -293,6 +293,7 @@ async fn run_with(tools: Vec<Arc<dyn Tool>>, model: Arc<dyn ChatModel>) -> (Diag
         facts: facts::analyze(&alerts, "2026-03-04T06:45:00Z".parse().unwrap()),
         alerts,
         zone: TimeZone::UTC,
+        history: None,
         topology: Default::default(),
         absent_sources: Vec::new(),
     };

@@ -176,3 +176,30 @@ fn a_receiver_that_is_not_there_is_exit_4() {
     assert_eq!(code, 4, "{err}");
     assert!(err.starts_with("error: the trace was not sent: "), "{err}");
 }
+
+/// A run is watched while it goes on: what has ended is sent before the end, and nothing twice.
+#[tokio::test]
+async fn spans_are_sent_while_the_run_goes_on_and_each_once() {
+    let server = receiver().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (uri, folder) = (server.uri(), dir.path().to_path_buf());
+    let ran = tokio::task::spawn_blocking(move || {
+        let mut command = oncall(&folder);
+        command.env("ONCALL_KNOWLEDGE_STORE", indexed_data_dir().join("knowledge"));
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", uri);
+        // Some 200,000 lines of logs take longer than a second to search.
+        command.args(["diagnose", "--incident", "examples/order-service", "--quiet", "--json"]);
+        said(&command.output().unwrap())
+    });
+    let (code, _, err) = ran.await.unwrap();
+    assert_eq!((code, err.as_str()), (0, ""));
+    let spans = received(&server).await;
+    let ids: BTreeSet<&[u8]> = spans.iter().map(|span| span.span_id.as_slice()).collect();
+    assert_eq!(ids.len(), spans.len());
+    let requests = server.received_requests().await.unwrap();
+    assert!(requests.len() > 1, "{} requests", requests.len());
+    // The run itself ends last.
+    let last = ExportTraceServiceRequest::decode(requests.last().unwrap().body.as_slice()).unwrap();
+    let names = last.resource_spans.iter().flat_map(|resource| &resource.scope_spans).flat_map(|scope| &scope.spans);
+    assert!(names.into_iter().any(|span| span.name == "invoke_agent oncall"));
+}

@@ -21,7 +21,7 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
     let (now, zone) = (incident.now, incident.zone.clone());
     let mut facts = crate::reason::facts::analyze(&alerts, now);
     facts.lang = context.lang.unwrap_or(facts.lang);
-    let world = world::build(Some(&incident), &facts, &zone, facts.lang, context).await;
+    let world = world::build(Some(&incident), &facts, &zone, facts.lang, None, context).await;
     let (events, mut received) = EventSink::channel();
     let cancel = CancellationToken::new();
     let around = models::Surroundings {
@@ -39,6 +39,8 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
         alerts,
         facts,
         zone: zone.clone(),
+        // What a machine remembers of earlier runs must not change what it is measured by.
+        history: None,
         topology: world.topology,
         absent_sources: world.absent,
     };

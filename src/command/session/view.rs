@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::domain::text::clean_line;
 use crate::domain::{Feedback, Judgement, Lang, Role, Session, SessionRecord};
@@ -12,41 +12,90 @@ use crate::ui::timeline;
 /// Characters of an id that tell sessions of different milliseconds apart.
 pub const SHORT_ID: usize = 13;
 const CELL_CHARS: usize = 40;
+/// Between two columns.
+const GAP: usize = 2;
+/// Columns that a cell of text keeps.
+const LEAST_CELL: usize = 8;
+const CUT: &str = "..";
 const MESSAGE_CHARS: usize = 4000;
 
-/// One line per session.
-pub fn table(sessions: &[Session], lang: Lang, zone: &TimeZone) -> String {
+/// One line per session. Where it has to fit into so many display columns, dates lose their year and the longest cells of
+/// text their ends.
+pub fn table(sessions: &[Session], lang: Lang, zone: &TimeZone, columns: Option<usize>) -> String {
     let heads = lang.pick(
         ["ID", "STARTED", "STATUS", "TOOK", "SERVICE", "TITLE", "CAUSE"],
         ["编号", "开始时间", "状态", "用时", "服务", "标题", "根因"],
     );
-    let mut rows: Vec<[String; 7]> = vec![heads.map(str::to_owned)];
-    rows.extend(sessions.iter().map(|session| row(session, lang, zone)));
-    let mut widths = [0; 7];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.width());
-        }
+    let table = |time_format: &str| -> Vec<[String; 7]> {
+        let rows = sessions.iter().map(|session| row(session, lang, zone, time_format));
+        std::iter::once(heads.map(str::to_owned)).chain(rows).collect()
+    };
+    let mut rows = table("%Y-%m-%d %H:%M:%S");
+    if let Some(columns) = columns.filter(|columns| total_width(&rows) > *columns) {
+        rows = table("%m-%d %H:%M");
+        let over = total_width(&rows).saturating_sub(columns);
+        shorten(&mut rows, over);
     }
+    let widths = widths(&rows);
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
             line.push_str(cell);
-            line.push_str(&" ".repeat(width - cell.width() + 2));
+            line.push_str(&" ".repeat(width - cell.width() + GAP));
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }
 
-fn row(session: &Session, lang: Lang, zone: &TimeZone) -> [String; 7] {
+fn widths(rows: &[[String; 7]]) -> [usize; 7] {
+    std::array::from_fn(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
+}
+
+fn total_width(rows: &[[String; 7]]) -> usize {
+    widths(rows).iter().sum::<usize>() + 6 * GAP
+}
+
+/// Takes columns from service, title and cause, always from the widest of them.
+fn shorten(rows: &mut [[String; 7]], over: usize) {
+    let mut widths = widths(rows);
+    for _ in 0..over {
+        let widest = (4..7).max_by_key(|&column| widths[column]).filter(|&column| widths[column] > LEAST_CELL);
+        match widest {
+            Some(column) => widths[column] -= 1,
+            None => break,
+        }
+    }
+    for row in rows {
+        for column in 4..7 {
+            row[column] = cut(&row[column], widths[column]);
+        }
+    }
+}
+
+/// A text of at most so many display columns, its missing end marked.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if kept.width() + c.width().unwrap_or(0) + CUT.len() > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + CUT
+}
+
+fn row(session: &Session, lang: Lang, zone: &TimeZone, time_format: &str) -> [String; 7] {
     let spent = session.ended_at.map_or_else(String::new, |end| {
         timeline::duration(u64::try_from(end.duration_since(session.started_at).as_micros()).unwrap_or(0))
     });
     [
         session.id.chars().take(SHORT_ID).collect(),
-        session.started_at.to_zoned_datetime(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        session.started_at.to_zoned_datetime(zone.clone()).strftime(time_format).to_string(),
         timeline::status(session.status, lang).to_owned(),
         spent,
         clean_line(session.service.as_deref().unwrap_or("-"), CELL_CHARS),

@@ -1,5 +1,6 @@
 //! What a model is shown of a state: short, fenced, the most telling first to stay.
 
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::domain::text::{clean, clean_line};
@@ -50,6 +51,10 @@ pub(super) fn alert(state: &State) -> String {
     let text = alert.annotations.iter().map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>().join("\n");
     if !text.is_empty() {
         lines.push(clean(&text, ALERT_TEXT_CHARS));
+    }
+    if let Some(history) = &state.history {
+        lines.push("Seen before (what people said of earlier diagnoses; a hint, not evidence):".into());
+        lines.extend(history.lines(facts.lang, &TimeZone::UTC).into_iter().map(|line| format!("- {line}")));
     }
     fence(&lines.join("\n"))
 }

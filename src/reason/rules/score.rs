@@ -9,7 +9,7 @@ use super::absence;
 use super::matching::{Match, contradictions, matches};
 use super::observe::{BLUR, View};
 use super::topology::{Relation, relation};
-use crate::domain::{Category, Finding};
+use crate::domain::{Category, Finding, Matched};
 use crate::reason::signature::{self, Absence, Against, Place, Signature};
 
 /// Several wordings of one message are one piece of evidence: after the first, each in a group counts this much less.
@@ -20,6 +20,11 @@ const SYMPTOM_BONUS: f64 = 0.5;
 const ALERT_BONUS: f64 = 1.0;
 /// What a consequence loses against the cause that explains it.
 const EXPLAINED_PENALTY: f64 = 2.5;
+/// What the same alert, or one like it, turned out to be before. It tips the scales where the evidence is even, and is
+/// none itself.
+const KNOWN_BEFORE: f64 = 0.5;
+const ALIKE_BEFORE: f64 = 0.25;
+const WRONG_BEFORE: f64 = 0.7;
 /// Under this a candidate explains nothing, nor does one that is this much less credible than its consequence.
 const LEAST_CREDIBLE: f64 = -0.5;
 const STRONGER_EFFECT: f64 = 2.5;
@@ -105,7 +110,8 @@ fn candidate(
     let score = signature.prior + support - lost
         + of_alert(view, signature)
         + of_place(view, &service)
-        + of_rank(view, &service);
+        + of_rank(view, &service)
+        + of_history(view, signature.category, &service);
     Candidate {
         signature,
         score,
@@ -182,6 +188,22 @@ fn of_rank(view: &View<'_>, service: &str) -> f64 {
         Some(1 | 2) => 0.25,
         _ => 0.0,
     }
+}
+
+/// What people said about earlier diagnoses of this alert.
+fn of_history(view: &View<'_>, category: Category, service: &str) -> f64 {
+    let precedents = view.state.history.iter().flat_map(|history| &history.precedents);
+    let here = precedents.filter(|one| one.cause_service.as_deref().is_none_or(|at| at == service));
+    let (mut known, mut wrong) = (0.0_f64, 0.0_f64);
+    for one in here {
+        if one.is_known() && one.category == Some(category) {
+            known = known.max(if one.matched == Matched::Fingerprint { KNOWN_BEFORE } else { ALIKE_BEFORE });
+        }
+        if one.matched == Matched::Fingerprint && one.refuted == Some(category) {
+            wrong = WRONG_BEFORE;
+        }
+    }
+    known - wrong
 }
 
 /// Finds consequences: a candidate that an earlier or simultaneous one explains ranks behind it.

@@ -353,3 +353,41 @@ fn a_plan_has_unique_steps_and_ends() {
     assert_eq!(ids, (1..=ids.len() as u32).collect::<Vec<_>>());
     assert!((3..=6).contains(&plan.steps.len()));
 }
+
+#[test]
+fn what_people_said_of_earlier_diagnoses_tips_the_scales_and_is_no_evidence() {
+    let with = |category, refuted, matched| {
+        let mut world = worlds().remove(0).2;
+        let precedent = Precedent {
+            session_id: "s".into(),
+            at: minutes_ago(600),
+            alert: "ShopErrors".into(),
+            fingerprint: "f".into(),
+            service: None,
+            category,
+            refuted,
+            cause_service: None,
+            cause: Some("in words".into()),
+            judgement: Some(Judgement::Right),
+            corrected: false,
+            note: None,
+            relied_on: Vec::new(),
+            matched,
+            similarity: None,
+        };
+        world.0.history = Some(History { times: 2, days: 7, flapping: false, precedents: vec![precedent] });
+        conclude(&world.0, &TimeZone::UTC).root_cause.unwrap()
+    };
+    let category = worlds()[0].0;
+    let plain = conclude(&worlds().remove(0).2.0, &TimeZone::UTC).root_cause.unwrap();
+    let known = with(Some(category), None, Matched::Fingerprint);
+    let alike = with(Some(category), None, Matched::Similarity);
+    let wrong = with(None, Some(category), Matched::Fingerprint);
+    assert!(known.confidence >= alike.confidence && alike.confidence >= plain.confidence);
+    assert!(wrong.confidence < plain.confidence, "{} {}", wrong.confidence, plain.confidence);
+    assert_eq!((known.evidence, known.category), (plain.evidence, category));
+    // Nothing but memory is no reason to name a cause.
+    let mut empty = World::new(Symptom::Errors);
+    empty.0.history = Some(History { times: 9, days: 7, flapping: true, precedents: Vec::new() });
+    assert_eq!(conclude(&empty.0, &TimeZone::UTC).root_cause, None);
+}
