@@ -19,6 +19,7 @@ impl Place {
     fn with_documents(count: usize) -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(place.docs()).unwrap();
+        place.configure("");
         (0..count).for_each(|n| place.write(&format!("{n:03}.md"), n));
         place
     }
@@ -31,6 +32,16 @@ impl Place {
         std::fs::write(self.docs().join(name), (0..3).map(section).collect::<String>()).unwrap();
     }
 
+    /// A configuration of these documents, so that no search takes in others.
+    fn configure(&self, more: &str) {
+        let text = format!("[knowledge]\npaths = [{:?}]\n{more}", self.docs().display().to_string());
+        std::fs::write(self.config(), text).unwrap();
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("oncall.toml")
+    }
+
     fn docs(&self) -> PathBuf {
         self.folder.path().join("docs")
     }
@@ -40,7 +51,7 @@ impl Place {
     }
 
     fn oncall(&self, args: &[&str]) -> (i32, String, String) {
-        said(&oncall(&self.data()).args(args).output().unwrap())
+        said(&oncall(&self.data()).env("ONCALL_CONFIG", self.config()).args(args).output().unwrap())
     }
 
     fn index(&self, flags: &[&str]) -> (i32, Value, String) {
@@ -53,7 +64,12 @@ impl Place {
     /// The binary as a process that goes on.
     fn start(&self, args: &[&str]) -> Child {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("oncall"));
-        command.arg("index").arg(self.docs()).args(args).env("ONCALL_DATA_DIR", self.data()).env("TZ", "UTC");
+        command
+            .arg("index")
+            .arg(self.docs())
+            .args(args)
+            .env("ONCALL_DATA_DIR", self.data())
+            .env("ONCALL_CONFIG", self.config());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -188,7 +204,7 @@ fn a_full_disk_is_said_and_with_room_the_same_command_goes_on() {
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script]);
     command.env("ONCALL", assert_cmd::cargo::cargo_bin("oncall")).env("DATA", place.data()).env("DOCS", place.docs());
-    command.env("ONCALL_DATA_DIR", place.data()).env("ONCALL_KNOWLEDGE_PATHS", place.docs());
+    command.env("ONCALL_DATA_DIR", place.data()).env("ONCALL_CONFIG", place.config());
     let output = command.output().expect("unshare runs: it comes with util-linux");
     let (code, out, err) = said(&output);
     assert_eq!(code, 0, "user namespaces have to be allowed for this test: {out}{err}");
@@ -202,23 +218,13 @@ fn a_full_disk_is_said_and_with_room_the_same_command_goes_on() {
 
 #[test]
 fn a_vector_index_finds_what_a_scan_finds() {
-    let scan = Place::with_documents(60);
-    let indexed = Place::with_documents(60);
-    std::fs::create_dir(indexed.data()).unwrap();
-    let config = indexed.data().join("oncall.toml");
-    std::fs::write(&config, "[knowledge]\nindex = { kind = \"ivf_flat\", lists = 8 }\n").unwrap();
-    let config = config.display().to_string();
-    let search = |place: &Place, flags: &[&str]| -> Vec<String> {
-        let docs = place.docs().display().to_string();
-        let (code, _, err) = place.oncall(&[flags, &["index", &docs]].concat());
-        assert_eq!(code, 0, "{err}");
-        let (code, out, err) =
-            place.oncall(&[flags, &["search", "queue number 41, part 2", "-k", "1", "--json", "--quiet"]].concat());
-        assert_eq!(code, 0, "{err}");
-        let hit =
-            |line: &str| -> String { serde_json::from_str::<Value>(line).unwrap()["source"].as_str().unwrap().into() };
-        out.lines().map(hit).collect()
-    };
-    assert_eq!(search(&scan, &[]), ["041.md"]);
-    assert_eq!(search(&indexed, &["--config", &config]), ["041.md"]);
+    let [scan, indexed] = [Place::with_documents(60), Place::with_documents(60)];
+    indexed.configure("index = { kind = \"ivf_flat\", lists = 8 }\n");
+    for place in [scan, indexed] {
+        assert_eq!(place.index(&[]).1["passages"], 180);
+        let query = ["search", "queue number 41, part 2", "-k", "1", "--json", "--quiet"];
+        let (code, out, err) = place.oncall(&query);
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["source"], "041.md");
+    }
 }
