@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::search;
+use crate::domain::chunk::is_field;
 use crate::domain::{Hit, Lang};
 use crate::knowledge::Knowledge;
 use crate::knowledge::split::sentences;
@@ -52,9 +53,11 @@ fn candidates(hits: &[Hit]) -> Vec<Sentence> {
     found
 }
 
-/// Headings and rules.
+/// Headings, rules, and fields for machines.
 fn is_label(text: &str) -> bool {
-    (text.starts_with('#') && !text.contains('\n')) || text.chars().all(|c| !c.is_alphanumeric())
+    text.lines().all(is_field)
+        || (text.starts_with('#') && !text.contains('\n'))
+        || text.chars().all(|c| !c.is_alphanumeric())
 }
 
 /// The nearest sentences, the first passage's preferred, in the order in which they stand.
@@ -142,6 +145,13 @@ mod tests {
         let hits = [hit(1, "A", "先检查磁盘使用率。再清理日志文件。"), hit(2, "B", "先检查磁盘使用率。")];
         let texts: Vec<_> = candidates(&hits).into_iter().map(|sentence| sentence.text).collect();
         assert_eq!(texts, ["先检查磁盘使用率。", "再清理日志文件。"]);
+    }
+
+    #[test]
+    fn fields_for_machines_are_not_quoted() {
+        let hits = [hit(1, "A", "Alerts: `NodeDiskFull`\nCategory: `disk_full`\n\nRun df -h first.")];
+        let texts: Vec<_> = candidates(&hits).into_iter().map(|sentence| sentence.text).collect();
+        assert_eq!(texts, ["Run df -h first."]);
     }
 
     #[test]

@@ -72,3 +72,9 @@ pub struct Found {
     pub hits: Vec<Hit>,
     pub quality: RetrievalQuality,
 }
+
+/// Whether a line of a runbook is a field such as `Alerts: ...`, by which machines find it and which tells people nothing.
+pub fn is_field(line: &str) -> bool {
+    let line = line.trim().to_lowercase();
+    ["alerts:", "category:", "相关告警", "类别"].iter().any(|name| line.starts_with(name))
+}

@@ -228,13 +228,16 @@ fn kill_at_a_random_moment(path: &Path, n: usize) -> (Vec<i64>, i64) {
 
 const KILLS: usize = 50;
 const KILLS_AT_ONCE: usize = 10;
-/// A second by design; on a machine that is busy with other tests the writer's turn comes late.
-const MAY_BE_LOST: i64 = 4_000_000;
+/// Microseconds before the kill of which nothing has to be there.
+const MAY_BE_LOST: i64 = 1_000_000;
+/// On a machine that is busy with other tests the writer's turn comes late now and then, but never by so much.
+const NEVER_LOST: i64 = 4_000_000;
 
 #[test]
 fn a_killed_process_leaves_a_whole_store_that_misses_at_most_a_second() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut in_time = 0;
     for round in 0..KILLS / KILLS_AT_ONCE {
         let path = dir.path().join(format!("{round}.db"));
         let kills: Vec<(usize, Vec<i64>, i64)> = std::thread::scope(|scope| {
@@ -248,19 +251,23 @@ fn a_killed_process_leaves_a_whole_store_that_misses_at_most_a_second() {
             let threads: Vec<_> = (0..KILLS_AT_ONCE).map(kill).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        runtime.block_on(check_after_kills(&path, &kills));
+        in_time += runtime.block_on(check_after_kills(&path, &kills));
     }
+    assert!(in_time >= KILLS * 4 / 5, "{in_time} of {KILLS} lost no more than their last second");
 }
 
-async fn check_after_kills(path: &Path, kills: &[(usize, Vec<i64>, i64)]) {
+/// How many of the killed lost no more than their last second.
+async fn check_after_kills(path: &Path, kills: &[(usize, Vec<i64>, i64)]) -> usize {
     let url = format!("sqlite://{}", path.display());
     let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
     let whole: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&pool).await.unwrap();
     assert_eq!(whole, "ok");
     pool.close().await;
     let store = SqlStore::open(&Location::Sqlite(path.to_path_buf())).await.unwrap();
+    let mut in_time = 0;
     for (n, said, killed) in kills {
-        let due = said.iter().filter(|at| **at < killed - MAY_BE_LOST).count();
+        let before = |lost: i64| said.iter().filter(|at| **at < killed - lost).count();
+        let (due, due_by_design) = (before(NEVER_LOST), before(MAY_BE_LOST));
         let record = store.read(&format!("{n:08x}-0000-7000-8000-000000000000")).await.unwrap();
         match record {
             Some(record) => {
@@ -268,12 +275,17 @@ async fn check_after_kills(path: &Path, kills: &[(usize, Vec<i64>, i64)]) {
                 let kept: Vec<i64> = record.messages.iter().map(|message| message.at.as_microsecond()).collect();
                 assert!(kept.len() >= due, "killed after {} things, {due} due, {} kept", said.len(), kept.len());
                 assert_eq!(kept, said[..kept.len().min(said.len())]);
+                in_time += usize::from(kept.len() >= due_by_design);
             }
             // Killed before the first write.
-            None => assert_eq!(due, 0),
+            None => {
+                assert_eq!(due, 0);
+                in_time += usize::from(due_by_design == 0);
+            }
         }
     }
     store.close().await;
+    in_time
 }
 
 #[tokio::test]

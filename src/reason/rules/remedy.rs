@@ -1,6 +1,7 @@
 //! What to do next: the remedies of the cause, then the runbooks; without a cause the runbooks' own steps.
 
 use super::verdict::Ranked;
+use crate::domain::chunk::is_field;
 use crate::domain::text::{clean_line, head};
 use crate::domain::{Hit, Lang, NextStep, State};
 use crate::reason::signature::{self, RemedyKind};
@@ -90,12 +91,10 @@ fn says_what_to_check(hit: &Hit) -> bool {
         .any(|word| heading.contains(word))
 }
 
-/// A line of text, not a heading, a fence, or a field such as `Alerts: ...` that is written for machines.
+/// A line of text, not a heading, a fence, or a field for machines.
 fn is_prose(line: &str) -> bool {
     let line = line.trim();
-    let is_field =
-        ["alerts:", "category:", "相关告警", "类别"].iter().any(|name| line.to_lowercase().starts_with(name));
-    !line.is_empty() && !line.starts_with(['#', '`', '~', '|']) && !is_field
+    !line.is_empty() && !line.starts_with(['#', '`', '~', '|']) && !is_field(line)
 }
 
 /// Numbered and bulleted lines outside of code fences, without their marks.
