@@ -11,6 +11,7 @@ use crate::domain::{
     SourceStatus, State,
 };
 use crate::reason::{Conclusion, Reasoned};
+use crate::tool::sources::status_of;
 
 const EXCERPT_CHARS: usize = 400;
 
@@ -120,11 +121,12 @@ fn failing_tools_note(failing: &[String], lang: Lang) -> Option<String> {
 fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang) -> Vec<SourceReport> {
     let mut strip: BTreeMap<String, (SourceStatus, String, usize)> = BTreeMap::new();
     for invocation in invocations {
-        let (name, status, detail) = answered(invocation, lang);
-        let entry = strip.entry(name).or_insert((SourceStatus::Empty, String::new(), 0));
-        entry.2 += 1;
-        if badness(status) > badness(entry.0) {
-            (entry.0, entry.1) = (status, detail);
+        for SourceReport { name, status, detail } in answered(invocation, lang) {
+            let entry = strip.entry(name).or_insert((SourceStatus::Empty, String::new(), 0));
+            entry.2 += 1;
+            if status.badness() > entry.0.badness() {
+                (entry.0, entry.1) = (status, detail);
+            }
         }
     }
     let mut reports: Vec<SourceReport> = strip
@@ -142,20 +144,9 @@ fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang)
     reports
 }
 
-/// Empty first, so that any better answer replaces it; failures weigh most.
-fn badness(status: SourceStatus) -> u8 {
-    match status {
-        SourceStatus::Empty => 0,
-        SourceStatus::Ok => 1,
-        SourceStatus::Truncated => 2,
-        SourceStatus::Stale => 3,
-        SourceStatus::Timeout => 4,
-        SourceStatus::Error => 5,
-        SourceStatus::Unauthorized => 6,
-    }
-}
-
-fn answered(invocation: &Invocation, lang: Lang) -> (String, SourceStatus, String) {
+/// How the sources of a call answered.
+fn answered(invocation: &Invocation, lang: Lang) -> Vec<SourceReport> {
+    let report = |name: String, status, detail| vec![SourceReport { name, status, detail }];
     match &invocation.outcome {
         Outcome::Output(output) => {
             let nothing = output.findings.iter().all(|finding| matches!(finding, Finding::Nothing { .. }));
@@ -168,16 +159,21 @@ fn answered(invocation: &Invocation, lang: Lang) -> (String, SourceStatus, Strin
                 Served::Live if nothing => (SourceStatus::Empty, String::new()),
                 Served::Live => (SourceStatus::Ok, String::new()),
             };
-            (output.source.clone(), status, detail)
+            // What came from memory says nothing of how its sources answered today.
+            match output.served {
+                Served::Live if !output.asked.is_empty() => output.asked.clone(),
+                Served::Live => report(output.source.clone(), status, detail),
+                Served::Stale { .. } => {
+                    let names = output.source.split(", ");
+                    names.flat_map(|name| report(name.to_owned(), status, detail.clone())).collect()
+                }
+            }
         }
+        Outcome::Failure(failure) if !failure.asked.is_empty() => failure.asked.clone(),
         Outcome::Failure(failure) => {
-            let status = match failure.kind {
-                FailureKind::Timeout => SourceStatus::Timeout,
-                FailureKind::Unauthorized => SourceStatus::Unauthorized,
-                _ => SourceStatus::Error,
-            };
+            let status = status_of(failure.kind);
             let name = failure.source.clone().unwrap_or_else(|| invocation.call.tool.clone());
-            (name, status, failure.message.clone())
+            report(name, status, failure.message.clone())
         }
     }
 }

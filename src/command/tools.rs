@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn whose_mistake_a_failure_is_decides_how_the_command_ends() {
-        let end = |kind| ended(Failure { kind, source: Some("files/logs".into()), message: "m".into() });
+        let end = |kind| ended(Failure::of_source("files/logs", kind, "m"));
         let bad = end(FailureKind::BadArguments).unwrap_err();
         assert!(bad.downcast_ref::<crate::command::BadInput>().is_some());
         let gone = end(FailureKind::Unavailable).unwrap_err();

@@ -127,6 +127,17 @@ pub struct StatusAnswer {
     pub notes: Vec<String>,
 }
 
+impl StatusAnswer {
+    /// Whether nothing is in it but notes.
+    pub fn is_empty(&self) -> bool {
+        self.workloads.is_empty()
+            && self.pods.is_empty()
+            && self.events.is_empty()
+            && self.nodes.is_empty()
+            && self.rollouts.is_empty()
+    }
+}
+
 /// Something that knows the state of workloads and what was changed.
 #[async_trait]
 pub trait StatusSource: Send + Sync {

@@ -257,7 +257,7 @@ fn call_result(outcome: &Outcome) -> CallResult {
 }
 
 fn failure(kind: FailureKind, message: String) -> Failure {
-    Failure { kind, source: None, message }
+    Failure::new(kind, message)
 }
 
 fn cancelled() -> Failure {
@@ -337,6 +337,7 @@ mod tests {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            asked: Vec::new(),
             retrieval: None,
         }
     }

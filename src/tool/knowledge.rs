@@ -73,11 +73,7 @@ impl RetrieveKnowledge {
             Some(k) if (1..=MAX_HITS).contains(&k) => k,
             Some(k) => return Err(bad_arguments(format!("`k` is {k}: expected 1 to {MAX_HITS}"))),
         };
-        let found = (self.search)(query.clone(), k).await.map_err(|message| Failure {
-            kind: FailureKind::Unavailable,
-            source: Some(SOURCE.to_owned()),
-            message: clean_line(&message, 500),
-        })?;
+        let found = (self.search)(query.clone(), k).await.map_err(|message| Failure::of_source(SOURCE, FailureKind::Unavailable, clean_line(&message, 500)))?;
         let mut findings: Vec<_> = found.hits.into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
         if findings.is_empty() {
             findings.push(Finding::Nothing { what: format!("runbook passage on: {}", clean_line(&query, 200)) });
@@ -89,6 +85,7 @@ impl RetrieveKnowledge {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            asked: Vec::new(),
             retrieval: Some(found.quality),
         })
     }
@@ -189,11 +186,7 @@ mod tests {
     async fn no_hit_is_a_finding_and_a_lost_store_a_failure() {
         let Outcome::Output(output) = call(json!({"query": "off topic"})).await else { panic!("no output") };
         assert_eq!(output.findings, [Finding::Nothing { what: "runbook passage on: off topic".into() }]);
-        let failure = Failure {
-            kind: FailureKind::Unavailable,
-            source: Some("knowledge".into()),
-            message: "the store is gone: run `oncall index`".into(),
-        };
+        let failure = Failure::of_source("knowledge", FailureKind::Unavailable, "the store is gone: run `oncall index`");
         assert_eq!(call(json!({"query": "down"})).await, Outcome::Failure(failure));
     }
 
