@@ -202,7 +202,7 @@ async fn ask(
     let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
     let alerts = vec![question_alert(&asked.question.text)];
     let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
-    let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, context).await;
+    let world = world::build(asked.incident, None, &facts, &asked.zone, asked.lang, context).await;
     let crew = diagnose::crew(llm.clone(), world.registry, events, cancel, &asked.args.budget, context);
     let task = Task {
         session_id: asked.session_id.to_string(),

@@ -70,7 +70,7 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
 
     let cancel = CancellationToken::new();
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
-    let world = world::build(incident.as_ref(), &facts, &zone, facts.lang, context).await;
+    let world = world::build(incident.as_ref(), Some(&alerts[0].labels), &facts, &zone, facts.lang, context).await;
     let world = match &args.record {
         Some(dir) => record::begin(dir, &alerts, now, &zone, world, context)?,
         None => world,

@@ -15,6 +15,7 @@ pub mod eval;
 mod extract;
 pub mod handoff;
 pub mod index;
+pub mod live;
 pub mod logs;
 mod memory;
 pub mod metrics;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+use super::live::{self, Labels};
 use super::record::EXCHANGES;
 use super::{Context, index};
 use crate::domain::{Facts, Lang, SourceReport, SourceStatus, Topology};
@@ -23,9 +24,11 @@ pub struct World {
     pub absent: Vec<SourceReport>,
 }
 
-/// The tools for an incident (or none) with the knowledge base beside them.
+/// The tools for an incident, or else for the configured sources that fit the labels of an alert, with the knowledge
+/// base beside them.
 pub async fn build(
     incident: Option<&Incident>,
+    labels: Option<&Labels>,
     facts: &Facts,
     zone: &TimeZone,
     lang: Lang,
@@ -34,8 +37,15 @@ pub async fn build(
     if let Some(recorded) = recorded(incident, lang, context) {
         return recorded;
     }
-    let sources = incident.map(Sources::from).unwrap_or_default();
+    let (sources, left_out) = match incident {
+        Some(incident) => (Sources::from(incident), Vec::new()),
+        None => {
+            let live = live::open(labels, facts.now, zone, lang, context).await;
+            (live.sources, live.left_out)
+        }
+    };
     let mut absent: Vec<SourceReport> = sources.absent().into_iter().map(|kind| absent_report(kind, lang)).collect();
+    absent.extend(left_out);
     let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
     let clock = ToolClock { now: facts.now, window: facts.window, zone: zone.clone() };
     let mut registry = builtin_tools(sources, clock, topology.clone());

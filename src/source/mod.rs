@@ -2,12 +2,17 @@
 //!
 //! Each kind of evidence has one trait here; what comes out are plain domain types in UTC.
 
+mod bounded;
 pub mod incident;
 pub mod kubernetes;
 pub mod openmetrics;
+pub mod prometheus;
 pub mod promql;
+mod rest;
 pub mod logfile;
 pub mod unpack;
+
+pub use bounded::Bounded;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;

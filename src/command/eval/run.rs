@@ -21,7 +21,7 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
     let (now, zone) = (incident.now, incident.zone.clone());
     let mut facts = crate::reason::facts::analyze(&alerts, now);
     facts.lang = context.lang.unwrap_or(facts.lang);
-    let world = world::build(Some(&incident), &facts, &zone, facts.lang, context).await;
+    let world = world::build(Some(&incident), None, &facts, &zone, facts.lang, context).await;
     let (events, mut received) = EventSink::channel();
     let cancel = CancellationToken::new();
     let around = models::Surroundings {
