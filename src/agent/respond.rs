@@ -31,6 +31,7 @@ pub(super) fn run(
         (status, status_reason) = (RunStatus::Incomplete, Some(reason));
     }
     unchecked.extend(failing_tools_note(&failing, lang));
+    unchecked.extend(stale_notes(&state.invocations, lang));
     unchecked.extend(crew.reasoner.notes(&state));
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
@@ -114,6 +115,26 @@ fn failing_tools_note(failing: &[String], lang: Lang) -> Option<String> {
         let names = failing.join(", ");
         lang.pick(format!("tools that failed: {names}"), format!("工具调用失败：{names}"))
     })
+}
+
+/// What was answered from memory is of an earlier time: how it is now, nobody looked.
+fn stale_notes(invocations: &[Invocation], lang: Lang) -> Vec<String> {
+    let mut oldest: BTreeMap<&str, i64> = BTreeMap::new();
+    for invocation in invocations {
+        if let Outcome::Output(output) = &invocation.outcome
+            && let Served::Stale { age_seconds } = output.served
+        {
+            let age = oldest.entry(&output.source).or_default();
+            *age = age_seconds.max(*age);
+        }
+    }
+    let note = |(source, age): (&str, i64)| {
+        lang.pick(
+            format!("{source} did not answer: what it said {age} s ago stands in its place, so its present state was not checked"),
+            format!("{source} 无响应：使用 {age} 秒前的结果代替，其当前状态未检查"),
+        )
+    };
+    oldest.into_iter().map(note).collect()
 }
 
 /// One entry per source: the worst of its answers, with the reason. A source that answered at least once with

@@ -13,6 +13,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod eval;
 mod extract;
+mod firing;
 pub mod handoff;
 pub mod index;
 pub mod live;

@@ -2,15 +2,20 @@
 //!
 //! Each kind of evidence has one trait here; what comes out are plain domain types in UTC.
 
+pub mod alertmanager;
 mod bounded;
+pub mod elasticsearch;
 pub mod incident;
 pub mod kubernetes;
+pub mod loki;
 pub mod openmetrics;
 pub mod prometheus;
 pub mod promql;
 mod rest;
+pub mod stored;
 pub mod logfile;
 pub mod unpack;
+pub mod victorialogs;
 
 pub use bounded::Bounded;
 

@@ -12,6 +12,7 @@ mod header;
 mod level;
 mod line;
 mod logfmt;
+mod record;
 mod stamp;
 mod structured;
 mod syslog;
@@ -31,6 +32,7 @@ use assemble::{Assembler, Tally};
 use decode::{DecodeError, Lines};
 
 pub use files::{FileLogs, LogFile, list_files};
+pub use record::{RecordReader, level_of};
 
 /// What a log may leave open.
 #[derive(Debug, Clone)]
