@@ -145,7 +145,8 @@ fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang)
         for SourceReport { name, status, detail } in answered(invocation, lang) {
             let entry = strip.entry(name).or_insert((SourceStatus::Empty, String::new(), 0));
             entry.2 += 1;
-            if status.badness() > entry.0.badness() {
+            let is_told = entry.1.is_empty() && status == entry.0;
+            if status.badness() > entry.0.badness() || is_told {
                 (entry.0, entry.1) = (status, detail);
             }
         }

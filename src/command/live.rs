@@ -155,7 +155,7 @@ impl Live {
             }
             SourceAt::Files(files) => {
                 let zone = files.zone.clone().unwrap_or_else(|| zone.clone());
-                let source = FileLogs::new(name, files.paths.clone(), now, zone);
+                let source = FileLogs::of_this_machine(name, files.paths.clone(), now, zone);
                 self.sources.logs.push(logs(Arc::new(source), deadline));
             }
         }

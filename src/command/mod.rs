@@ -9,6 +9,7 @@ pub mod alert;
 pub mod ask;
 pub mod completions;
 pub mod config;
+mod detect;
 pub mod diagnose;
 pub mod doctor;
 pub mod eval;

@@ -41,6 +41,10 @@ impl MetricSource for Bounded<dyn MetricSource> {
         self.inner.name()
     }
 
+    fn caveat(&self) -> Option<String> {
+        self.inner.caveat()
+    }
+
     async fn instant(&self, expr: &str, at: Timestamp) -> Result<QueryAnswer, SourceError> {
         self.within(self.inner.instant(expr, at)).await
     }
@@ -62,6 +66,10 @@ impl MetricSource for Bounded<dyn MetricSource> {
 impl LogSource for Bounded<dyn LogSource> {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn caveat(&self) -> Option<String> {
+        self.inner.caveat()
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {
@@ -86,6 +94,10 @@ impl LogSource for Bounded<dyn LogSource> {
 impl StatusSource for Bounded<dyn StatusSource> {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn caveat(&self) -> Option<String> {
+        self.inner.caveat()
     }
 
     async fn status(&self, query: &StatusQuery) -> Result<StatusAnswer, SourceError> {

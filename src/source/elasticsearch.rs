@@ -97,11 +97,6 @@ impl Elasticsearch {
             events: pages::total(&found),
         })
     }
-
-    /// What is to be said of the server's clock.
-    pub fn clock_note(&self) -> Option<String> {
-        self.inner.remote.clock_note()
-    }
 }
 
 impl Inner {
@@ -166,6 +161,10 @@ impl Inner {
 impl LogSource for Elasticsearch {
     fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    fn caveat(&self) -> Option<String> {
+        self.inner.remote.clock_note()
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {

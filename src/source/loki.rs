@@ -94,11 +94,6 @@ impl Loki {
         let build: Value = self.inner.remote.get("/loki/api/v1/status/buildinfo", &[]).await.unwrap_or_default();
         Ok((clean_line(build["version"].as_str().unwrap_or_default(), 60), labels))
     }
-
-    /// What is to be said of the server's clock.
-    pub fn clock_note(&self) -> Option<String> {
-        self.inner.remote.clock_note()
-    }
 }
 
 impl Inner {
@@ -180,9 +175,6 @@ impl Inner {
         let parts = slices(query.window, SLICES);
         let counts = self.counts(&expression, query.window, &parts).await?;
         let all: u64 = counts.iter().sum();
-        let mut first = LogBatch::default();
-        first.notes.extend(self.remote.clock_note());
-        let _ = batches.send(Ok(first)).await;
         let shares: Vec<(Window, usize)> = match all <= limit as u64 {
             // More may have come since they were counted.
             true => vec![(query.window, limit)],
@@ -327,6 +319,10 @@ impl Found {
 impl LogSource for Loki {
     fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    fn caveat(&self) -> Option<String> {
+        self.inner.remote.clock_note()
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {

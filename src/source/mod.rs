@@ -66,6 +66,11 @@ pub trait MetricSource: Send + Sync {
     /// The configured name.
     fn name(&self) -> &str;
 
+    /// What is to be said of the source itself, beside its answers: a clock that is off.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
+
     /// The value of `expr` at one instant.
     async fn instant(&self, expr: &str, at: Timestamp) -> Result<QueryAnswer, SourceError>;
 
@@ -96,6 +101,11 @@ pub struct LogQuery {
 pub trait LogSource: Send + Sync {
     /// The configured name.
     fn name(&self) -> &str;
+
+    /// What is to be said of the source itself, beside its answers: a clock that is off.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
 
     /// The events that match, in batches, in no order that callers may rely on. The stream ends with an error
     /// when the source fails midway; what came before it stands.
@@ -153,6 +163,11 @@ impl StatusAnswer {
 pub trait StatusSource: Send + Sync {
     /// The configured name.
     fn name(&self) -> &str;
+
+    /// What is to be said of the source itself, beside its answers: a clock that is off.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
 
     async fn status(&self, query: &StatusQuery) -> Result<StatusAnswer, SourceError>;
 

@@ -264,16 +264,16 @@ impl Prometheus {
         Ok(None)
     }
 
-    /// What is to be said of the server's clock.
-    pub fn clock_note(&self) -> Option<String> {
-        self.remote.clock_note()
-    }
 }
 
 #[async_trait]
 impl MetricSource for Prometheus {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn caveat(&self) -> Option<String> {
+        self.remote.clock_note()
     }
 
     async fn instant(&self, expr: &str, at: Timestamp) -> Result<QueryAnswer, SourceError> {

@@ -86,11 +86,6 @@ impl VictoriaLogs {
         let version = metrics.split("version=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         Ok((clean_line(version, 60), newest))
     }
-
-    /// What is to be said of the server's clock.
-    pub fn clock_note(&self) -> Option<String> {
-        self.inner.remote.clock_note()
-    }
 }
 
 impl Inner {
@@ -138,9 +133,6 @@ impl Inner {
         let limit = self.options.limit;
         let parts = self.counts(&filters, query.window).await?;
         let all: u64 = parts.iter().map(|(_, count)| count).sum();
-        let mut first = LogBatch::default();
-        first.notes.extend(self.remote.clock_note());
-        let _ = batches.send(Ok(first)).await;
         let shares: Vec<(Window, usize)> = match all <= limit as u64 {
             true => vec![(query.window, limit)],
             false => {
@@ -240,6 +232,10 @@ impl Inner {
 impl LogSource for VictoriaLogs {
     fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    fn caveat(&self) -> Option<String> {
+        self.inner.remote.clock_note()
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {

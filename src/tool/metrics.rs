@@ -84,6 +84,7 @@ impl QueryMetrics {
         let mut asked = Asked::default();
         for (source, answer) in self.sources.iter().zip(answers) {
             let Some(answer) = asked.roll.take(source.name(), answer) else { continue };
+            asked.roll.says(source.caveat());
             asked.roll.notes.extend(answer.warnings.iter().map(|warning| clean_line(warning, 300)));
             if matches!(&answer.value, QueryValue::Vector(series) | QueryValue::Matrix(series) if series.is_empty()) {
                 asked.roll.found_nothing();

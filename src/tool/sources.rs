@@ -39,6 +39,13 @@ impl Roll {
         }
     }
 
+    /// Takes down what is to be said of the source that answered last.
+    pub fn says(&mut self, caveat: Option<String>) {
+        if let (Some(last), Some(caveat)) = (self.asked.last_mut(), caveat) {
+            last.detail = caveat;
+        }
+    }
+
     /// Takes down a failure.
     pub fn fail(&mut self, source: &str, error: SourceError) {
         self.notes.push(format!("{source}: {error}"));
@@ -73,7 +80,8 @@ impl Roll {
 
     /// How each source answered, where there is more to say than the name of one.
     pub fn strip(&mut self) -> Vec<SourceReport> {
-        if self.asked.len() > 1 { std::mem::take(&mut self.asked) } else { Vec::new() }
+        let has_more = self.asked.len() > 1 || self.asked.iter().any(|report| !report.detail.is_empty());
+        if has_more { std::mem::take(&mut self.asked) } else { Vec::new() }
     }
 
     /// The failures as one, when no source answered.
@@ -85,7 +93,7 @@ impl Roll {
         let mut failure = self.failures.swap_remove(0);
         if !self.failures.is_empty() {
             failure.message = message;
-            failure.asked = self.strip();
+            failure.asked = self.asked;
         }
         Err(failure)
     }

@@ -111,6 +111,7 @@ pub(super) async fn ask(sources: &[Arc<dyn StatusSource>], query: &StatusQuery) 
     let (mut roll, mut all) = (Roll::default(), StatusAnswer::default());
     for (source, answer) in sources.iter().zip(answers) {
         let Some(mut answer) = roll.take(source.name(), answer) else { continue };
+        roll.says(source.caveat());
         if answer.is_empty() {
             roll.found_nothing();
         }

@@ -7,6 +7,7 @@ mod diagnose;
 mod eval;
 mod hostile;
 mod layering;
+mod live;
 mod model_agent;
 mod model_ask;
 mod model_wire;

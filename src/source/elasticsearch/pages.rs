@@ -26,8 +26,7 @@ type Batches = Sender<Result<LogBatch, SourceError>>;
 pub(super) async fn read(inner: &Inner, query: &LogQuery, batches: &Batches) -> Result<(), SourceError> {
     let (product, mapping) = inner.cluster().await?;
     let limit = inner.options.limit;
-    let (all, mut batch) = count(inner, mapping, query).await?;
-    batch.notes.extend(inner.remote.clock_note());
+    let (all, batch) = count(inner, mapping, query).await?;
     let parts = match all <= limit as u64 {
         true => vec![(query.window, limit)],
         false => shares(inner, mapping, query, limit).await?,

@@ -5,6 +5,7 @@
 
 mod access;
 mod assemble;
+mod by_time;
 mod decode;
 mod fields;
 mod files;
@@ -12,6 +13,7 @@ mod header;
 mod level;
 mod line;
 mod logfmt;
+mod pattern;
 mod record;
 mod stamp;
 mod structured;

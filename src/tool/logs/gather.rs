@@ -214,7 +214,7 @@ fn said(sources: &[Arc<dyn LogSource>], heard: Vec<Heard>, notes: Notes) -> Resu
                     (0, false) => SourceStatus::Empty,
                     (_, false) => SourceStatus::Ok,
                 };
-                roll.report(name, status, String::new());
+                roll.report(name, status, source.caveat().unwrap_or_default());
             }
             Some(error) => {
                 if events > 0 {

@@ -318,6 +318,7 @@ impl Found {
         let (mut roll, mut together) = (Roll::default(), Self::default());
         for (source, looked) in sources.iter().zip(looked) {
             let Some(mut found) = roll.take(source.name(), looked) else { continue };
+            roll.says(source.caveat());
             if found.metrics.is_empty() && found.series.is_empty() {
                 roll.found_nothing();
             }
