@@ -2,12 +2,14 @@
 //! of what passes by itself.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Identity, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url};
 
 use crate::domain::text::clean_line;
@@ -32,6 +34,16 @@ pub struct HttpSettings {
     pub insecure_skip_verify: bool,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
+    pub redirects: Redirects,
+}
+
+/// What is made of an answer that points elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redirects {
+    #[default]
+    Followed,
+    /// It is an error that names the place: credentials and the body of a request go nowhere that was not configured.
+    Refused,
 }
 
 impl Default for HttpSettings {
@@ -45,6 +57,7 @@ impl Default for HttpSettings {
             key_file: None,
             insecure_skip_verify: false,
             headers: BTreeMap::new(),
+            redirects: Redirects::Followed,
         }
     }
 }
@@ -68,6 +81,70 @@ pub enum HttpError {
         body: String,
         retry_after: Option<Duration>,
     },
+}
+
+/// A server, how it is reached, and who asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteSettings {
+    /// Without a slash at the end.
+    pub url: String,
+    pub credentials: Credentials,
+    pub http: HttpSettings,
+}
+
+/// How a request says who asks.
+#[derive(Clone, PartialEq, Default)]
+pub enum Credentials {
+    #[default]
+    None,
+    Bearer(String),
+    /// A file that holds a bearer token; read for each request, because such tokens are renewed.
+    TokenFile(PathBuf),
+    Basic {
+        user: String,
+        password: String,
+    },
+    /// `Authorization: ApiKey …`, as Elasticsearch has it.
+    ApiKey(String),
+    /// A variable that should hold them and is not set.
+    Missing(String),
+}
+
+/// Without the secret.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Bearer(_) => f.write_str("Bearer(***)"),
+            Self::TokenFile(path) => write!(f, "TokenFile({})", path.display()),
+            Self::Basic { user, .. } => write!(f, "Basic({user}, ***)"),
+            Self::ApiKey(_) => f.write_str("ApiKey(***)"),
+            Self::Missing(variable) => write!(f, "Missing({variable})"),
+        }
+    }
+}
+
+impl Credentials {
+    /// The request with them.
+    ///
+    /// # Errors
+    /// A variable that is not set, a file that cannot be read.
+    pub fn sign(&self, request: RequestBuilder) -> Result<RequestBuilder, HttpError> {
+        Ok(match self {
+            Self::None => request,
+            Self::Bearer(token) => request.bearer_auth(token),
+            Self::TokenFile(path) => {
+                let read = std::fs::read_to_string(path);
+                let token = read.map_err(|error| HttpError::Settings(format!("{}: {error}", path.display())))?;
+                request.bearer_auth(token.trim())
+            }
+            Self::Basic { user, password } => request.basic_auth(user, Some(password)),
+            Self::ApiKey(key) => request.header(AUTHORIZATION, format!("ApiKey {key}")),
+            Self::Missing(variable) => {
+                return Err(HttpError::Settings(format!("the variable {variable} is not set: set it to the credentials")));
+            }
+        })
+    }
 }
 
 impl HttpError {
@@ -123,6 +200,9 @@ pub fn client(base_url: &str, settings: &HttpSettings) -> Result<Client, HttpErr
         .user_agent(concat!("oncall/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers(&settings.headers)?)
         .tls_danger_accept_invalid_certs(settings.insecure_skip_verify);
+    if settings.redirects == Redirects::Refused {
+        builder = builder.redirect(Policy::none());
+    }
     match &settings.proxy {
         Some(proxy) => {
             let proxy = Proxy::all(proxy).map_err(|error| wrong(&format!("proxy `{proxy}`"), &error))?;
@@ -207,8 +287,21 @@ async fn send_once(request: RequestBuilder) -> Result<Response, HttpError> {
     }
     let (url, status) = (shown(response.url()), response.status());
     let retry_after = retry_after(response.headers(), Timestamp::now());
-    let body = error_body(response, status).await;
+    let body = match redirected(&response) {
+        Some(body) => body,
+        None => error_body(response, status).await,
+    };
     Err(HttpError::Status { url, status: status.as_u16(), body, retry_after })
+}
+
+/// Where an answer points that was not followed.
+fn redirected(response: &Response) -> Option<String> {
+    let place = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let place = place.to_str().map_or_else(|_| "elsewhere".to_owned(), |place| match response.url().join(place) {
+        Ok(url) => shown(&url),
+        Err(_) => clean_line(place, QUOTED_CHARS),
+    });
+    Some(format!("it redirects to {place}: configure that address, or log in there"))
 }
 
 /// The beginning of a body; a page of HTML says less than the status's own words.
@@ -240,7 +333,7 @@ pub fn transport_error(error: &reqwest::Error) -> HttpError {
 }
 
 /// A URL without what may be secret: user, password, query.
-fn shown(url: &Url) -> String {
+pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);

@@ -11,6 +11,7 @@ use crate::domain::{
     SourceStatus, State,
 };
 use crate::reason::{Conclusion, Reasoned};
+use crate::tool::sources::status_of;
 
 const EXCERPT_CHARS: usize = 400;
 
@@ -30,6 +31,7 @@ pub(super) fn run(
         (status, status_reason) = (RunStatus::Incomplete, Some(reason));
     }
     unchecked.extend(failing_tools_note(&failing, lang));
+    unchecked.extend(stale_notes(&state.invocations, lang));
     unchecked.extend(crew.reasoner.notes(&state));
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
@@ -116,16 +118,38 @@ fn failing_tools_note(failing: &[String], lang: Lang) -> Option<String> {
     })
 }
 
+/// What was answered from memory is of an earlier time: how it is now, nobody looked.
+fn stale_notes(invocations: &[Invocation], lang: Lang) -> Vec<String> {
+    let mut oldest: BTreeMap<&str, i64> = BTreeMap::new();
+    for invocation in invocations {
+        if let Outcome::Output(output) = &invocation.outcome
+            && let Served::Stale { age_seconds } = output.served
+        {
+            let age = oldest.entry(&output.source).or_default();
+            *age = age_seconds.max(*age);
+        }
+    }
+    let note = |(source, age): (&str, i64)| {
+        lang.pick(
+            format!("{source} did not answer: what it said {age} s ago stands in its place, so its present state was not checked"),
+            format!("{source} 无响应：使用 {age} 秒前的结果代替，其当前状态未检查"),
+        )
+    };
+    oldest.into_iter().map(note).collect()
+}
+
 /// One entry per source: the worst of its answers, with the reason. A source that answered at least once with
 /// something is not empty because another question found nothing.
 fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang) -> Vec<SourceReport> {
     let mut strip: BTreeMap<String, (SourceStatus, String, usize)> = BTreeMap::new();
     for invocation in invocations {
-        let (name, status, detail) = answered(invocation, lang);
-        let entry = strip.entry(name).or_insert((SourceStatus::Empty, String::new(), 0));
-        entry.2 += 1;
-        if badness(status) > badness(entry.0) {
-            (entry.0, entry.1) = (status, detail);
+        for SourceReport { name, status, detail } in answered(invocation, lang) {
+            let entry = strip.entry(name).or_insert((SourceStatus::Empty, String::new(), 0));
+            entry.2 += 1;
+            let is_told = entry.1.is_empty() && status == entry.0;
+            if status.badness() > entry.0.badness() || is_told {
+                (entry.0, entry.1) = (status, detail);
+            }
         }
     }
     let mut reports: Vec<SourceReport> = strip
@@ -143,20 +167,9 @@ fn source_strip(invocations: &[Invocation], absent: &[SourceReport], lang: Lang)
     reports
 }
 
-/// Empty first, so that any better answer replaces it; failures weigh most.
-fn badness(status: SourceStatus) -> u8 {
-    match status {
-        SourceStatus::Empty => 0,
-        SourceStatus::Ok => 1,
-        SourceStatus::Truncated => 2,
-        SourceStatus::Stale => 3,
-        SourceStatus::Timeout => 4,
-        SourceStatus::Error => 5,
-        SourceStatus::Unauthorized => 6,
-    }
-}
-
-fn answered(invocation: &Invocation, lang: Lang) -> (String, SourceStatus, String) {
+/// How the sources of a call answered.
+fn answered(invocation: &Invocation, lang: Lang) -> Vec<SourceReport> {
+    let report = |name: String, status, detail| vec![SourceReport { name, status, detail }];
     match &invocation.outcome {
         Outcome::Output(output) => {
             let nothing = output.findings.iter().all(|finding| matches!(finding, Finding::Nothing { .. }));
@@ -169,16 +182,21 @@ fn answered(invocation: &Invocation, lang: Lang) -> (String, SourceStatus, Strin
                 Served::Live if nothing => (SourceStatus::Empty, String::new()),
                 Served::Live => (SourceStatus::Ok, String::new()),
             };
-            (output.source.clone(), status, detail)
+            // What came from memory says nothing of how its sources answered today.
+            match output.served {
+                Served::Live if !output.asked.is_empty() => output.asked.clone(),
+                Served::Live => report(output.source.clone(), status, detail),
+                Served::Stale { .. } => {
+                    let names = output.source.split(", ");
+                    names.flat_map(|name| report(name.to_owned(), status, detail.clone())).collect()
+                }
+            }
         }
+        Outcome::Failure(failure) if !failure.asked.is_empty() => failure.asked.clone(),
         Outcome::Failure(failure) => {
-            let status = match failure.kind {
-                FailureKind::Timeout => SourceStatus::Timeout,
-                FailureKind::Unauthorized => SourceStatus::Unauthorized,
-                _ => SourceStatus::Error,
-            };
+            let status = status_of(failure.kind);
             let name = failure.source.clone().unwrap_or_else(|| invocation.call.tool.clone());
-            (name, status, failure.message.clone())
+            report(name, status, failure.message.clone())
         }
     }
 }

@@ -8,10 +8,11 @@ use serde_json::json;
 
 use super::{Context, Exit, Unreachable, bad_input};
 use crate::alert;
+use crate::config::SourceSettings;
 use crate::domain::decode::decode;
 use crate::domain::text::{clean_line, counted};
 use crate::domain::{Alert, AlertBatch, Lang};
-use crate::http::{self, HttpSettings};
+use crate::http::{self, RemoteSettings};
 
 /// A payload larger than this is no alert.
 const MAX_PAYLOAD_BYTES: u64 = 16 << 20;
@@ -58,8 +59,25 @@ pub async fn run(args: AlertArgs, context: &Context) -> anyhow::Result<Exit> {
 /// # Errors
 /// Exit 2 for what cannot be read or is no alert, exit 4 for a URL that does not answer.
 pub async fn read(place: &str) -> anyhow::Result<AlertBatch> {
+    read_through(place, None).await
+}
+
+/// The same; a URL of a configured source is fetched with its credentials and certificates.
+///
+/// # Errors
+/// As of [`read`].
+pub async fn read_as_configured(place: &str, context: &Context) -> anyhow::Result<AlertBatch> {
+    let remotes = context.config.sources.values().filter_map(SourceSettings::remote);
+    let below = |remote: &&RemoteSettings| {
+        place.strip_prefix(&remote.url).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    };
+    let remote = remotes.filter(below).max_by_key(|remote| remote.url.len());
+    read_through(place, remote).await
+}
+
+async fn read_through(place: &str, remote: Option<&RemoteSettings>) -> anyhow::Result<AlertBatch> {
     let bytes = if place.starts_with("http://") || place.starts_with("https://") {
-        fetch(place).await?
+        fetch(place, remote).await?
     } else {
         let place = place.to_string();
         tokio::task::spawn_blocking(move || read_local(&place)).await??
@@ -91,10 +109,16 @@ fn read_local(place: &str) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-async fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {
+async fn fetch(url: &str, remote: Option<&RemoteSettings>) -> anyhow::Result<Vec<u8>> {
     let unreachable = |error: reqwest::Error| Unreachable(format!("cannot fetch {url}: {}", http::with_causes(&error)));
-    let client = http::client(url, &HttpSettings::default()).map_err(bad_input)?;
-    let mut response = client.get(url).timeout(FETCH_DEADLINE).send().await.map_err(unreachable)?;
+    let settings = remote.map(|remote| remote.http.clone()).unwrap_or_default();
+    let client = http::client(url, &settings).map_err(bad_input)?;
+    let request = client.get(url).timeout(FETCH_DEADLINE);
+    let request = match remote {
+        Some(remote) => remote.credentials.sign(request).map_err(bad_input)?,
+        None => request,
+    };
+    let mut response = request.send().await.map_err(unreachable)?;
     if !response.status().is_success() {
         return Err(Unreachable(format!("cannot fetch {url}: the server answered {}", response.status())).into());
     }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::models::{self, BudgetArgs};
 use super::recording::Recording;
-use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, session, world};
+use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, live, session, world};
 use crate::agent::Task;
 use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
 use crate::domain::text::{clean_line, head};
@@ -207,8 +207,9 @@ async fn ask(
     let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
     let alerts = vec![question_alert(&asked.question.text)];
     let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
-    let world = world::build(asked.incident, &facts, &asked.zone, asked.lang, None, context).await;
-    let crew = diagnose::crew(llm.clone(), world.registry, events, cancel, &asked.args.budget, context);
+    let world = world::build(asked.incident, None, &facts, &asked.zone, asked.lang, context).await;
+    let fallback = live::fallback(asked.incident.is_some(), context).unwrap_or_default();
+    let crew = diagnose::crew(llm.clone(), world.registry, fallback, events, cancel, &asked.args.budget, context);
     let task = Task {
         session_id: asked.session_id.to_string(),
         alerts,

@@ -23,6 +23,9 @@ enum Action {
         /// Where to
         #[arg(default_value = CONFIG_FILE)]
         path: PathBuf,
+        /// Add what answers on the usual ports of this machine, and name the contexts of the kubeconfig
+        #[arg(long)]
+        detect: bool,
     },
     /// Print effective values with where each came from, secrets masked
     Show,
@@ -30,7 +33,8 @@ enum Action {
 
 pub async fn run(args: ConfigArgs, context: &Context) -> anyhow::Result<Exit> {
     match args.action {
-        Action::Init { path } => {
+        Action::Init { path, detect } => {
+            let found = if detect { super::detect::entries(context).await } else { String::new() };
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
             #[cfg(unix)]
@@ -42,6 +46,7 @@ pub async fn run(args: ConfigArgs, context: &Context) -> anyhow::Result<Exit> {
                 _ => BadInput(format!("cannot write {}: {error}", path.display())),
             })?;
             file.write_all(TEMPLATE.as_bytes())?;
+            file.write_all(found.as_bytes())?;
             context.note(&format!("wrote {}", path.display()));
         }
         Action::Show if context.is_json() => {

@@ -13,7 +13,7 @@ use super::models::{self, BudgetArgs};
 use super::record;
 use super::recording::{self, Recording};
 use super::world::{self, World};
-use super::{BadInput, Context, Exit, Style, Verbosity, bad_input};
+use super::{BadInput, Context, Exit, Style, Verbosity, bad_input, firing, live};
 use crate::agent::{self, Bounds, Crew, Task};
 use crate::alert;
 use crate::domain::text::counted;
@@ -21,7 +21,7 @@ use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Facts, RunStatus}
 use crate::event::{EventKind, EventSink};
 use crate::reason::{Reasoner, facts};
 use crate::source::incident::Incident;
-use crate::tool::invoker::{Invoker, InvokerSettings};
+use crate::tool::invoker::{Fallback, Invoker, InvokerSettings};
 use crate::tool::registry::Registry;
 use crate::ui::{JsonRenderer, PlainRenderer, Progress, Renderer};
 
@@ -32,8 +32,15 @@ const CALL_ATTEMPTS: u32 = 3;
 #[derive(Debug, Args)]
 pub struct DiagnoseArgs {
     /// The alert: a file, - for standard input, or a URL
-    #[arg(long, value_name = "FILE|-|URL", required_unless_present = "incident")]
+    #[arg(long, value_name = "FILE|-|URL", required_unless_present_any = ["incident", "from_alertmanager"])]
     alert: Option<String>,
+    /// List what fires at the configured Alertmanagers, and diagnose the group that is chosen (the first, where nobody
+    /// can be asked)
+    #[arg(long, conflicts_with_all = ["alert", "incident"])]
+    from_alertmanager: bool,
+    /// With --from-alertmanager: only alerts that match, such as 'severity="critical"'; may be given more than once
+    #[arg(long, value_name = "MATCHER", requires = "from_alertmanager")]
+    filter: Vec<String>,
     /// A folder that holds an alert and the evidence around it
     #[arg(long, value_name = "DIR")]
     incident: Option<PathBuf>,
@@ -47,6 +54,9 @@ pub struct DiagnoseArgs {
     /// --incident diagnoses it again
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// Refuse what earlier runs were told, where a source does not answer now
+    #[arg(long)]
+    no_stale: bool,
     #[command(flatten)]
     budget: BudgetArgs,
 }
@@ -61,16 +71,18 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
         return Err(BadInput("--events goes with --json".into()).into());
     }
     let incident = open_incident(&args)?;
-    let batch = read_batch(&args, incident.as_ref()).await?;
-    let alerts = choose(&batch, args.select, context)?;
+    let Some(mut alerts) = chosen_alerts(&args, incident.as_ref(), context).await? else { return Ok(Exit::Success) };
     let zone = incident.as_ref().map_or_else(TimeZone::system, |incident| incident.zone.clone());
     let now = incident.as_ref().map_or_else(Timestamp::now, |incident| incident.now);
+    if incident.is_none() {
+        live::add_expression(&mut alerts[0], context).await;
+    }
     let mut facts = facts::analyze(&alerts, now);
     facts.lang = context.lang.unwrap_or(facts.lang);
 
     let cancel = CancellationToken::new();
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
-    let world = world::build(incident.as_ref(), &facts, &zone, facts.lang, alerts.first(), context).await;
+    let world = world::build(incident.as_ref(), alerts.first(), &facts, &zone, facts.lang, context).await;
     let world = match &args.record {
         Some(dir) => record::begin(dir, &alerts, now, &zone, world, context)?,
         None => world,
@@ -120,8 +132,32 @@ fn open_incident(args: &DiagnoseArgs) -> anyhow::Result<Option<Incident>> {
     Incident::open(&dir).map(Some).map_err(bad_input)
 }
 
+/// The alerts to diagnose; `None` when nothing fires at the Alertmanagers, which is said.
+async fn chosen_alerts(
+    args: &DiagnoseArgs,
+    incident: Option<&Incident>,
+    context: &Context,
+) -> anyhow::Result<Option<Vec<Alert>>> {
+    if !args.from_alertmanager {
+        let batch = read_batch(args, incident, context).await?;
+        return choose(&batch, args.select, context).map(Some);
+    }
+    let firing = firing::read(&args.filter, args.select, context).await?;
+    if firing.batch.alerts.is_empty() {
+        return Ok(None);
+    }
+    match firing.chosen {
+        Some(chosen) => Ok(Some(chosen)),
+        None => choose(&firing.batch, args.select, context).map(Some),
+    }
+}
+
 /// The payload: `--alert`, else the incident's own.
-async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow::Result<AlertBatch> {
+async fn read_batch(
+    args: &DiagnoseArgs,
+    incident: Option<&Incident>,
+    context: &Context,
+) -> anyhow::Result<AlertBatch> {
     let place = match (&args.alert, incident) {
         (Some(place), _) => place.clone(),
         (None, Some(incident)) if !incident.alert_path.is_file() => {
@@ -134,7 +170,7 @@ async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>) -> anyhow:
         (None, Some(incident)) => incident.alert_path.display().to_string(),
         (None, None) => return Err(BadInput("no alert: give --alert or --incident".into()).into()),
     };
-    super::alert::read(&place).await
+    super::alert::read_as_configured(&place, context).await
 }
 
 /// The alerts to diagnose together: the one selected alone, else the largest group of one root, firing ones first.
@@ -187,7 +223,11 @@ async fn diagnose(
         recorder: args.record.as_deref().map(record::of_models).transpose()?,
     };
     let reasoner = models::reasoner_or_rules(context, &around)?;
-    let crew = crew(reasoner, world.registry, events, cancel, &args.budget, context);
+    let fallback = match args.no_stale {
+        true => Fallback::None,
+        false => live::fallback(case.folder.is_some(), context)?,
+    };
+    let crew = crew(reasoner, world.registry, fallback, events, cancel, &args.budget, context);
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
         alerts: case.alerts,
@@ -217,6 +257,7 @@ async fn diagnose(
 pub(super) fn crew(
     reasoner: Arc<dyn Reasoner>,
     registry: Registry,
+    fallback: Fallback,
     events: EventSink,
     cancel: CancellationToken,
     budget: &BudgetArgs,
@@ -231,7 +272,7 @@ pub(super) fn crew(
     };
     Crew {
         reasoner,
-        invoker: Arc::new(Invoker::new(registry, settings, events.clone())),
+        invoker: Arc::new(Invoker::new(registry, settings, events.clone()).falling_back(fallback)),
         events,
         cancel,
         bounds: Bounds {

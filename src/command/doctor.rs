@@ -14,6 +14,8 @@ use crate::domain::text::{clean_line, counted};
 use crate::knowledge::{Embedder, TextRole, Use};
 use crate::llm::{ChatModel, JsonMode, ModelError};
 
+mod sources;
+
 const DETAIL_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
@@ -60,7 +62,8 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> anyhow::Result<Exit> {
     checks.extend(reranker(context, lang).await);
     checks.push(store(context, lang).await);
     checks.extend(model_profiles(context, lang).await);
-    checks.extend(sources(context, lang));
+    checks.extend(sources::checks(context, lang).await);
+    checks.extend(servers(context, lang));
     let failed = checks.iter().any(|check| check.health == Health::Failed);
     if context.is_json() {
         context.print(&format!("{}\n", json!({ "schema": "oncall.doctor/v1", "checks": checks })))?;
@@ -289,7 +292,7 @@ async fn probe(model: &ModelConfig) -> Result<String, ModelError> {
     Ok("Messages".into())
 }
 
-fn sources(context: &Context, lang: Lang) -> Vec<Check> {
+fn servers(context: &Context, lang: Lang) -> Vec<Check> {
     let unsupported = |name: String| {
         Check::note(
             &name,
@@ -300,7 +303,5 @@ fn sources(context: &Context, lang: Lang) -> Vec<Check> {
             ),
         )
     };
-    let sources = context.config.sources.keys().map(|name| unsupported(format!("sources.{name}")));
-    let servers = context.config.mcp.keys().map(|name| unsupported(format!("mcp.{name}")));
-    sources.chain(servers).collect()
+    context.config.mcp.keys().map(|name| unsupported(format!("mcp.{name}"))).collect()
 }

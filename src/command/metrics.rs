@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{BadInput, Context, Exit, Unreachable, bad_input};
+use super::{BadInput, Context, Exit, Unreachable, bad_input, live};
 use crate::analysis::series::summarize;
 use crate::domain::{Failure, FailureKind, Sample, Series, SeriesSummary, Window};
 use crate::source::incident::Incident;
@@ -29,6 +30,9 @@ pub struct MetricsArgs {
     /// The incident folder whose metrics are asked
     #[arg(long, value_name = "DIR")]
     incident: Option<PathBuf>,
+    /// The configured source that is asked, where there are several
+    #[arg(long, value_name = "NAME", conflicts_with = "incident")]
+    source: Option<String>,
     /// Evaluate at this instant: RFC 3339, Unix seconds, or relative to the incident's now such as -15m
     #[arg(long, value_name = "TIME", conflicts_with_all = ["start", "end", "step"], allow_hyphen_values = true)]
     time: Option<String>,
@@ -63,10 +67,7 @@ pub async fn run(args: MetricsArgs, context: &Context) -> anyhow::Result<Exit> {
 
 /// The source of metrics and the clock by which times are read.
 async fn open(args: &MetricsArgs, context: &Context) -> anyhow::Result<(Arc<dyn MetricSource>, ToolClock)> {
-    let Some(folder) = &args.incident else {
-        let message = "no source of metrics: give --incident DIR, a folder with metrics/*.om in it";
-        return Err(BadInput(message.into()).into());
-    };
+    let Some(folder) = &args.incident else { return open_live(args, context).await };
     let incident = Incident::open(folder).map_err(bad_input)?;
     for warning in &incident.warnings {
         context.warn(warning);
@@ -76,6 +77,29 @@ async fn open(args: &MetricsArgs, context: &Context) -> anyhow::Result<(Arc<dyn 
     };
     let window = window_of(&incident).await;
     Ok((source, ToolClock { now: incident.now, window, zone: incident.zone.clone() }))
+}
+
+/// The configured source of that name, or the only one.
+async fn open_live(args: &MetricsArgs, context: &Context) -> anyhow::Result<(Arc<dyn MetricSource>, ToolClock)> {
+    let (now, zone) = (Timestamp::now(), TimeZone::system());
+    let live = live::open(None, now, &zone, context.lang.unwrap_or_default(), context).await;
+    let mut found = live.sources.metrics;
+    let names: Vec<String> = found.iter().map(|source| source.name().to_owned()).collect();
+    let missing = |what: String| -> anyhow::Error { BadInput(what).into() };
+    match (&args.source, names.as_slice()) {
+        (_, []) => Err(missing(
+            "no source of metrics: configure one in oncall.toml (kind = \"prometheus\"), or give --incident DIR, a \
+             folder with metrics/*.om in it"
+                .into(),
+        )),
+        (Some(wanted), _) => match names.iter().position(|name| name == wanted) {
+            Some(index) => Ok(found.swap_remove(index)),
+            None => Err(missing(format!("--source {wanted}: expected one of {}", names.join(", ")))),
+        },
+        (None, [_]) => Ok(found.swap_remove(0)),
+        (None, _) => Err(missing(format!("several sources of metrics: name one with --source: {}", names.join(", ")))),
+    }
+    .map(|source| (source, ToolClock { now, window: Window::ending_at(now, USUAL_WINDOW), zone }))
 }
 
 /// The time around the incident's alert; the hour before its now where no alert can be read.
@@ -215,7 +239,7 @@ fn value_text(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jiff::tz::{TimeZone, offset};
+    use jiff::tz::offset;
 
     use super::*;
     use crate::domain::Lang;
@@ -303,6 +327,7 @@ mod tests {
             let args = MetricsArgs {
                 expr: "up".into(),
                 incident: None,
+                source: None,
                 time: owned(time),
                 start: owned(start),
                 end: None,

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Exit, Unreachable, Verbosity, bad_input, world};
+use super::{Context, Exit, Unreachable, Verbosity, bad_input, live, world};
 use crate::domain::{Call, Failure, FailureKind, Finding, Lang, Outcome, Output, Served, ToolSpec, Window};
 use crate::event::EventSink;
 use crate::reason::words;
@@ -72,8 +72,9 @@ struct Opened {
 async fn open(folder: Option<PathBuf>, context: &Context) -> anyhow::Result<Opened> {
     let Some(folder) = folder else {
         let (now, zone) = (Timestamp::now(), TimeZone::system());
+        let live = live::open(None, now, &zone, context.lang.unwrap_or_default(), context).await;
         let clock = ToolClock { now, window: Window::ending_at(now, USUAL_WINDOW), zone };
-        return Ok(opened(Sources::default(), clock, Default::default()));
+        return Ok(opened(live.sources, clock, Default::default()));
     };
     let incident = Incident::open(&folder).map_err(bad_input)?;
     for warning in &incident.warnings {
@@ -116,8 +117,8 @@ fn list(opened: &Opened, context: &Context) -> anyhow::Result<Exit> {
     if !opened.absent.is_empty() {
         let absent = opened.absent.join(", ");
         text.push_str(&lang.pick(
-            format!("\nno source of: {absent} (give --incident DIR)\n"),
-            format!("\n没有以下数据来源：{absent}（可用 --incident DIR 指定）\n"),
+            format!("\nno source of: {absent} (configure one in oncall.toml, or give --incident DIR)\n"),
+            format!("\n没有以下数据来源：{absent}（可在 oncall.toml 中配置，或用 --incident DIR 指定）\n"),
         ));
     }
     context.print(&text)?;
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn whose_mistake_a_failure_is_decides_how_the_command_ends() {
-        let end = |kind| ended(Failure { kind, source: Some("files/logs".into()), message: "m".into() });
+        let end = |kind| ended(Failure::of_source("files/logs", kind, "m"));
         let bad = end(FailureKind::BadArguments).unwrap_err();
         assert!(bad.downcast_ref::<crate::command::BadInput>().is_some());
         let gone = end(FailureKind::Unavailable).unwrap_err();

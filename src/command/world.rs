@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+use super::live;
 use super::record::EXCHANGES;
 use super::{Context, index, memory};
 use crate::domain::{Alert, Facts, History, Lang, SourceReport, SourceStatus, Topology};
@@ -25,20 +26,28 @@ pub struct World {
     pub history: Option<History>,
 }
 
-/// The tools for an incident (or none) with the knowledge base beside them, and what is remembered of an alert.
+/// The tools for an incident, or else for the configured sources that fit the labels of an alert, with the knowledge
+/// base beside them, and what is remembered of the alert.
 pub async fn build(
     incident: Option<&Incident>,
+    alert: Option<&Alert>,
     facts: &Facts,
     zone: &TimeZone,
     lang: Lang,
-    alert: Option<&Alert>,
     context: &Context,
 ) -> World {
     if let Some(recorded) = recorded(incident, lang, context) {
         return recorded;
     }
-    let sources = incident.map(Sources::from).unwrap_or_default();
+    let (sources, left_out) = match incident {
+        Some(incident) => (Sources::from(incident), Vec::new()),
+        None => {
+            let live = live::open(alert.map(|alert| &alert.labels), facts.now, zone, lang, context).await;
+            (live.sources, live.left_out)
+        }
+    };
     let mut absent: Vec<SourceReport> = sources.absent().into_iter().map(|kind| absent_report(kind, lang)).collect();
+    absent.extend(left_out);
     let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
     let clock = ToolClock { now: facts.now, window: facts.window, zone: zone.clone() };
     let mut registry = builtin_tools(sources, clock, topology.clone());

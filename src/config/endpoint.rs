@@ -78,7 +78,11 @@ impl EndpointFile<'_> {
         })
     }
 
-    fn http(&self, base: &Path) -> Result<HttpSettings, (&'static str, String)> {
+    /// How it is reached.
+    ///
+    /// # Errors
+    /// A duration that is none.
+    pub fn http(&self, base: &Path) -> Result<HttpSettings, (&'static str, String)> {
         let defaults = HttpSettings::default();
         let path = |path: &Option<String>| path.as_ref().map(|path| base.join(path));
         let tls = |of: fn(&TlsConfig) -> &Option<String>| self.tls.and_then(|tls| path(of(tls)));
@@ -91,6 +95,7 @@ impl EndpointFile<'_> {
             key_file: tls(|tls| &tls.key_file),
             insecure_skip_verify: self.tls.is_some_and(|tls| tls.insecure_skip_verify),
             headers: self.headers.clone(),
+            redirects: defaults.redirects,
         })
     }
 }

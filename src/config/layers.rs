@@ -145,7 +145,9 @@ fn data_dir(overrides: &Overrides, around: &Surroundings) -> PathBuf {
 /// Writes every leaf of a table under its dotted key. Tables that a user names (`[models.nim]`) are flattened too.
 fn flatten(prefix: &str, table: &toml::Table, origin: &Origin, values: &mut Values) {
     for (key, value) in table {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        // A label such as `app.kubernetes.io/name` is one key.
+        let key = if key.contains('.') { format!("\"{key}\"") } else { key.clone() };
+        let path = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
         match value {
             toml::Value::Table(inner) => flatten(&path, inner, origin, values),
             leaf => {
@@ -208,11 +210,15 @@ fn parse_merged(values: &Values) -> Result<File, ConfigError> {
 }
 
 fn insert_path(table: &mut toml::Table, path: &str, value: toml::Value) {
-    match path.split_once('.') {
+    let (head, rest) = match path.strip_prefix('"').and_then(|path| path.split_once('"')) {
+        Some((quoted, rest)) => (quoted, rest.strip_prefix('.')),
+        None => path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest))),
+    };
+    match rest {
         None => {
-            table.insert(path.to_string(), value);
+            table.insert(head.to_string(), value);
         }
-        Some((head, rest)) => {
+        Some(rest) => {
             let inner = table.entry(head).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             if let toml::Value::Table(inner) = inner {
                 insert_path(inner, rest, value);
@@ -256,7 +262,7 @@ fn check(
             max_cost: agent.max_cost,
             prompts: agent.prompts.map(|dir| base.join(dir)),
         },
-        sources: file.sources,
+        sources: services.sources(&file.sources)?,
         mcp: file.mcp,
         sessions_url: file.sessions.unwrap_or_default().url.unwrap_or_else(|| "sqlite".into()),
         redact: services.redact(file.redact.unwrap_or_default())?,

@@ -11,6 +11,7 @@ mod otlp;
 mod services;
 mod shape;
 mod show;
+mod sources;
 mod template;
 
 use std::collections::BTreeMap;
@@ -22,10 +23,14 @@ pub use file::{CONFIG_FILE, find_config_file};
 pub use layers::{Origin, Surroundings, load};
 pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
+    LogFields,
     AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, ResponseFormat,
-    SourceConfig, SourceKind, TlsConfig,
+    SourceKind, TlsConfig,
 };
 pub use show::{render, shown};
+pub use sources::{
+    FileSettings, KubernetesSettings, LogSettings, SourceAt, SourceSettings,
+};
 pub use template::TEMPLATE;
 
 /// Everything that can be set, checked.
@@ -39,7 +44,7 @@ pub struct Config {
     pub embedder: EmbedderConfig,
     pub knowledge: KnowledgeConfig,
     pub agent: AgentConfig,
-    pub sources: BTreeMap<String, SourceConfig>,
+    pub sources: BTreeMap<String, SourceSettings>,
     pub mcp: BTreeMap<String, McpConfig>,
     /// `sqlite`, or a Postgres URL.
     pub sessions_url: String,

@@ -206,11 +206,27 @@ pub struct AgentFile {
 pub enum SourceKind {
     Prometheus,
     Alertmanager,
+    #[serde(alias = "opensearch")]
     Elasticsearch,
     Loki,
     Victorialogs,
     Kubernetes,
     Files,
+}
+
+impl SourceKind {
+    /// The name, as it is written.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Prometheus => "prometheus",
+            Self::Alertmanager => "alertmanager",
+            Self::Elasticsearch => "elasticsearch",
+            Self::Loki => "loki",
+            Self::Victorialogs => "victorialogs",
+            Self::Kubernetes => "kubernetes",
+            Self::Files => "files",
+        }
+    }
 }
 
 /// One evidence source.
@@ -219,23 +235,58 @@ pub enum SourceKind {
 pub struct SourceConfig {
     pub kind: SourceKind,
     pub url: Option<String>,
+    /// For `elasticsearch`, instead of the URL.
+    pub cloud_id: Option<String>,
+    /// For `elasticsearch`: an index, a data stream, or a pattern of either.
+    pub index: Option<String>,
+    /// For logs: the names of fields, where they are not the usual ones.
+    pub fields: Option<LogFields>,
+    /// For logs: events that one question reads at most.
+    pub limit: Option<usize>,
+    /// For `prometheus` and `loki`: the tenant (`X-Scope-OrgID`).
+    pub tenant: Option<String>,
+    /// For `kubernetes`: instead of `KUBECONFIG` and `~/.kube/config`.
+    pub kubeconfig: Option<String>,
+    pub context: Option<String>,
+    /// For `kubernetes`: without any, all that may be listed.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+    /// For `kubernetes`: whether the logs of pods are read; without it, where there is no other source of logs.
+    pub logs: Option<bool>,
     /// For `files`.
     #[serde(default)]
     pub paths: Vec<String>,
+    /// For `files`: the zone of stamps that name none.
+    pub timezone: Option<String>,
     pub auth: Option<AuthConfig>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     pub tls: Option<TlsConfig>,
     pub proxy: Option<String>,
+    pub connect_timeout: Option<String>,
+    pub read_timeout: Option<String>,
     /// Used for alerts with these labels.
     #[serde(default)]
     pub select: BTreeMap<String, String>,
+}
+
+/// Names of fields in stored logs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(expecting = "a table", deny_unknown_fields)]
+pub struct LogFields {
+    pub time: Option<String>,
+    pub service: Option<String>,
+    pub instance: Option<String>,
+    pub level: Option<String>,
+    pub message: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "a table", deny_unknown_fields)]
 pub struct AuthConfig {
     pub bearer_env: Option<String>,
+    /// For `elasticsearch`.
+    pub api_key_env: Option<String>,
     pub token_file: Option<String>,
     pub basic: Option<BasicAuth>,
 }

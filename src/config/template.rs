@@ -65,6 +65,37 @@ max_time = "5m"              # after this the best answer so far is given
 # max_cost = 0.5             # by the prices of its profile
 # prompts = "prompts"        # a folder of templates that replace those of the same name; see `oncall prompts eject`
 
+# [sources.prod]             # any number; several of a kind are all asked; `oncall doctor` checks each
+# kind = "prometheus"        # also Thanos, Mimir, VictoriaMetrics; or one of the kinds below
+# url = "http://prometheus:9090"
+# auth = { bearer_env = "PROM_TOKEN" }   # or token_file = "…", basic = { user = "…", password_env = "…" }
+# tenant = "shop"            # X-Scope-OrgID of Mimir and Loki
+# select = { cluster = "prod" }          # only for alerts with these labels
+# headers = {}               # tls, proxy and time-outs as of the embedder
+#
+# [sources.alerts]
+# kind = "alertmanager"      # for `oncall diagnose --from-alertmanager`
+# url = "http://alertmanager:9093"
+#
+# [sources.logs]
+# kind = "elasticsearch"     # and OpenSearch; also auth = { api_key_env = "…" }, cloud_id = "…" instead of url
+# url = "http://elasticsearch:9200"
+# index = "logs-*"           # an index, a data stream, or a pattern; without it all
+# limit = 20000              # events that one question reads at most
+# fields = { service = "service.name" }  # also time, instance, level, message; without it the usual names are tried
+#
+# [sources.loki]
+# kind = "loki"              # or "victorialogs" (url = "http://victorialogs:9428"); limit and fields as above
+# url = "http://loki:3100"
+#
+# [sources.cluster]
+# kind = "kubernetes"        # the kubeconfig's current context, or the service account of the pod
+# context = "prod"           # kubeconfig = "…"; namespaces = ["shop"]; logs = true reads the logs of pods
+#
+# [sources.host]
+# kind = "files"             # logs of this machine, with their rotated parts
+# paths = ["/var/log/shop/*.log"]        # timezone = "Asia/Shanghai" for stamps that name none
+
 [redact]                     # what is taken out of text before a model or service gets it
 enabled = "remote"           # always | remote (not for services on this machine) | never
 emails = true                # e-mail addresses too, beside keys, passwords, tokens, cookies, cards, private keys

@@ -88,6 +88,21 @@ pub enum SourceStatus {
     Error,
 }
 
+impl SourceStatus {
+    /// Empty first, so that any better answer replaces it; failures weigh most.
+    pub fn badness(self) -> u8 {
+        match self {
+            Self::Empty => 0,
+            Self::Ok => 1,
+            Self::Truncated => 2,
+            Self::Stale => 3,
+            Self::Timeout => 4,
+            Self::Error => 5,
+            Self::Unauthorized => 6,
+        }
+    }
+}
+
 /// One entry of the source strip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceReport {

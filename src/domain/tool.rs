@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Finding, RetrievalQuality, Window};
+use super::{Finding, RetrievalQuality, SourceReport, Window};
 
 /// How a tool presents itself to a reasoner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Output {
     /// Whether a limit cut the answer.
     pub truncated: bool,
     pub served: Served,
+    /// How each source answered, where several were asked or one failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<SourceReport>,
     /// For retrieval: how good it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrieval: Option<RetrievalQuality>,
@@ -101,4 +104,19 @@ pub struct Failure {
     pub source: Option<String>,
     /// What went wrong and what could be done, in one sentence.
     pub message: String,
+    /// How each source failed, where several were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<SourceReport>,
+}
+
+impl Failure {
+    /// A failure of no source in particular.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, source: None, message: message.into(), asked: Vec::new() }
+    }
+
+    /// A failure of one source.
+    pub fn of_source(source: impl Into<String>, kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, source: Some(source.into()), message: message.into(), asked: Vec::new() }
+    }
 }

@@ -2,12 +2,22 @@
 //!
 //! Each kind of evidence has one trait here; what comes out are plain domain types in UTC.
 
+pub mod alertmanager;
+mod bounded;
+pub mod elasticsearch;
 pub mod incident;
 pub mod kubernetes;
+pub mod loki;
 pub mod openmetrics;
+pub mod prometheus;
 pub mod promql;
+mod rest;
+pub mod stored;
 pub mod logfile;
 pub mod unpack;
+pub mod victorialogs;
+
+pub use bounded::Bounded;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -56,6 +66,11 @@ pub trait MetricSource: Send + Sync {
     /// The configured name.
     fn name(&self) -> &str;
 
+    /// What is to be said of the source itself, beside its answers: a clock that is off.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
+
     /// The value of `expr` at one instant.
     async fn instant(&self, expr: &str, at: Timestamp) -> Result<QueryAnswer, SourceError>;
 
@@ -86,6 +101,11 @@ pub struct LogQuery {
 pub trait LogSource: Send + Sync {
     /// The configured name.
     fn name(&self) -> &str;
+
+    /// What is to be said of the source itself, beside its answers: a clock that is off.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
 
     /// The events that match, in batches, in no order that callers may rely on. The stream ends with an error
     /// when the source fails midway; what came before it stands.
@@ -127,11 +147,27 @@ pub struct StatusAnswer {
     pub notes: Vec<String>,
 }
 
+impl StatusAnswer {
+    /// Whether nothing is in it but notes.
+    pub fn is_empty(&self) -> bool {
+        self.workloads.is_empty()
+            && self.pods.is_empty()
+            && self.events.is_empty()
+            && self.nodes.is_empty()
+            && self.rollouts.is_empty()
+    }
+}
+
 /// Something that knows the state of workloads and what was changed.
 #[async_trait]
 pub trait StatusSource: Send + Sync {
     /// The configured name.
     fn name(&self) -> &str;
+
+    /// What is to be said of the source itself, beside its answers: a clock that is off.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
 
     async fn status(&self, query: &StatusQuery) -> Result<StatusAnswer, SourceError>;
 

@@ -281,12 +281,12 @@ fn without_null(alternatives: &mut Value) -> Option<Map<String, Value>> {
 
 /// A failure that the caller can mend.
 pub fn bad_arguments(message: impl Into<String>) -> Failure {
-    Failure { kind: FailureKind::BadArguments, source: None, message: message.into() }
+    Failure::new(FailureKind::BadArguments, message)
 }
 
 /// The failure of a source, with its name.
 pub fn source_failure(source: &str, error: SourceError) -> Failure {
-    Failure { kind: error.kind, source: Some(source.to_owned()), message: error.message }
+    Failure::of_source(source, error.kind, error.message)
 }
 
 /// What the seam wants of what a tool made.

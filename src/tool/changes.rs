@@ -72,8 +72,9 @@ impl RecentChanges {
         }
         dated.extend(asked.answer.rollouts.into_iter().map(|rollout| (rollout.at, Finding::Rollout(rollout))));
         dated.sort_by_key(|(at, _)| Reverse(*at));
-        let mut notes = asked.roll.notes;
-        notes.append(&mut changes.notes);
+        let mut roll = asked.roll.merged(changes);
+        let asked = roll.strip();
+        let (mut notes, source) = (roll.notes, roll.names.join(", "));
         let truncated = dated.len() > MAX_CHANGES;
         if truncated {
             notes.push(format!("{MAX_CHANGES} of {} changes are shown", dated.len()));
@@ -83,9 +84,8 @@ impl RecentChanges {
             let whose = service.map(|service| format!(" of {service}")).unwrap_or_default();
             findings.push(Finding::Nothing { what: format!("change or rollout{whose}") });
         }
-        let source = asked.roll.names.join(", ");
         let (window, served) = (Some(window), Served::Live);
-        Ok(Output { source, window, findings, notes, truncated, served, retrieval: None })
+        Ok(Output { source, window, findings, notes, truncated, served, asked, retrieval: None })
     }
 }
 

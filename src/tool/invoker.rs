@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Tool;
+use super::kept::Kept;
 use super::output_limit;
 use super::registry::Registry;
 use crate::domain::text::{counted, head};
@@ -56,6 +58,19 @@ pub struct Invoker {
     places: Semaphore,
     next_id: AtomicU64,
     memory: Mutex<Memory>,
+    fallback: Fallback,
+}
+
+/// What answers when a source does not.
+#[derive(Clone, Default)]
+pub enum Fallback {
+    /// What this run was told before.
+    #[default]
+    Run,
+    /// That, and what earlier runs were told.
+    Kept(Arc<Kept>),
+    /// Nothing: old answers are refused.
+    None,
 }
 
 /// What a run remembers of its calls.
@@ -71,7 +86,12 @@ struct Memory {
 impl Invoker {
     pub fn new(registry: Registry, settings: InvokerSettings, events: EventSink) -> Self {
         let places = Semaphore::new(settings.concurrency.max(1));
-        Self { registry, settings, events, places, next_id: AtomicU64::new(1), memory: Mutex::default() }
+        Self { registry, settings, events, places, next_id: AtomicU64::new(1), memory: Mutex::default(), fallback: Fallback::Run }
+    }
+
+    /// The same, with another fallback.
+    pub fn falling_back(self, fallback: Fallback) -> Self {
+        Self { fallback, ..self }
     }
 
     pub fn registry(&self) -> &Registry {
@@ -108,7 +128,7 @@ impl Invoker {
         };
         let key = format!("{} {}", call.tool, canonical(&call.arguments));
         if self.memory().closed.contains(&call.tool) {
-            return (self.fall_back(&key, closed(&call.tool, self.settings.failures_to_close)), 0);
+            return (self.fall_back(call, &key, closed(&call.tool, self.settings.failures_to_close)).await, 0);
         }
         let (outcome, attempts) = tokio::select! {
             biased;
@@ -116,7 +136,7 @@ impl Invoker {
             // The semaphore is never closed, so that a permit always comes.
             _permit = self.places.acquire() => self.attempt_all(&tool, call, cancel).await,
         };
-        (self.remember(&call.tool, key, outcome), attempts)
+        (self.remember(call, key, outcome).await, attempts)
     }
 
     /// Attempts until the call succeeds, fails for good, or its time is up.
@@ -170,22 +190,28 @@ impl Invoker {
     }
 
     /// Books the outcome; a failure is replaced by the last good answer of the same call, where there is one.
-    fn remember(&self, tool: &str, key: String, outcome: Outcome) -> Outcome {
+    async fn remember(&self, call: &Call, key: String, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Output(output) => {
-                let mut memory = self.memory();
-                memory.failures.remove(tool);
-                if memory.good.len() < MAX_REMEMBERED || memory.good.contains_key(&key) {
-                    memory.good.insert(key, (Instant::now(), output.clone()));
+                {
+                    let mut memory = self.memory();
+                    memory.failures.remove(&call.tool);
+                    if memory.good.len() < MAX_REMEMBERED || memory.good.contains_key(&key) {
+                        memory.good.insert(key, (Instant::now(), output.clone()));
+                    }
                 }
+                self.on_disk(call, Some(&output), |kept, call, output| {
+                    output.into_iter().for_each(|output| kept.keep(call, output));
+                })
+                .await;
                 Outcome::Output(output)
             }
             Outcome::Failure(failure) => {
                 if matches!(failure.kind, FailureKind::BadArguments | FailureKind::Cancelled) {
                     return Outcome::Failure(failure);
                 }
-                self.count_failure(tool);
-                self.fall_back(&key, failure)
+                self.count_failure(&call.tool);
+                self.fall_back(call, &key, failure).await
             }
         }
     }
@@ -204,14 +230,37 @@ impl Invoker {
         }
     }
 
-    fn fall_back(&self, key: &str, failure: Failure) -> Outcome {
-        let Some((at, mut output)) = self.memory().good.get(key).cloned() else {
+    async fn fall_back(&self, call: &Call, key: &str, failure: Failure) -> Outcome {
+        if matches!(self.fallback, Fallback::None) {
             return Outcome::Failure(failure);
+        }
+        let of_run = self.memory().good.get(key).cloned();
+        let found = match of_run {
+            Some((at, output)) => Some((i64::try_from(at.elapsed().as_secs()).unwrap_or(i64::MAX), output)),
+            None => self.of_earlier_runs(call).await,
         };
-        let age_seconds = i64::try_from(at.elapsed().as_secs()).unwrap_or(i64::MAX);
+        let Some((age_seconds, mut output)) = found else { return Outcome::Failure(failure) };
         output.served = Served::Stale { age_seconds };
         output.notes.push(format!("answered from memory, {age_seconds} s old: {}", failure.message));
         Outcome::Output(output)
+    }
+
+    /// What an earlier run was told, with its age in seconds.
+    async fn of_earlier_runs(&self, call: &Call) -> Option<(i64, Output)> {
+        let (at, output) = self.on_disk(call, None, |kept, call, _| kept.find(call)).await??;
+        Some((Timestamp::now().duration_since(at).as_secs().max(0), output))
+    }
+
+    /// Work with the files of earlier runs, off the threads that serve tasks.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        call: &Call,
+        output: Option<&Output>,
+        work: impl FnOnce(&Kept, &Call, Option<&Output>) -> T + Send + 'static,
+    ) -> Option<T> {
+        let Fallback::Kept(kept) = &self.fallback else { return None };
+        let (kept, call, output) = (Arc::clone(kept), call.clone(), output.cloned());
+        tokio::task::spawn_blocking(move || work(&kept, &call, output.as_ref())).await.ok()
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -257,7 +306,7 @@ fn call_result(outcome: &Outcome) -> CallResult {
 }
 
 fn failure(kind: FailureKind, message: String) -> Failure {
-    Failure { kind, source: None, message }
+    Failure::new(kind, message)
 }
 
 fn cancelled() -> Failure {
@@ -337,6 +386,7 @@ mod tests {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            asked: Vec::new(),
             retrieval: None,
         }
     }

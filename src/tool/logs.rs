@@ -207,6 +207,7 @@ fn output(question: &Question, said: gather::Said) -> Output {
         notes: said.notes,
         truncated: said.truncated,
         served: Served::Live,
+        asked: said.asked,
         retrieval: None,
     }
 }

@@ -84,7 +84,11 @@ impl QueryMetrics {
         let mut asked = Asked::default();
         for (source, answer) in self.sources.iter().zip(answers) {
             let Some(answer) = asked.roll.take(source.name(), answer) else { continue };
+            asked.roll.says(source.caveat());
             asked.roll.notes.extend(answer.warnings.iter().map(|warning| clean_line(warning, 300)));
+            if matches!(&answer.value, QueryValue::Vector(series) | QueryValue::Matrix(series) if series.is_empty()) {
+                asked.roll.found_nothing();
+            }
             asked.take(answer.value);
         }
         Ok(Asked { roll: asked.roll.checked()?, ..asked })
@@ -135,6 +139,7 @@ impl Asked {
         if findings.is_empty() {
             findings.push(Finding::Nothing { what: format!("no data for {}", clean_line(expr, 300)) });
         }
+        let asked = self.roll.strip();
         Output {
             source: self.roll.names.join(", "),
             window: Some(window),
@@ -142,6 +147,7 @@ impl Asked {
             notes: self.roll.notes,
             truncated: found > MAX_SERIES,
             served: Served::Live,
+            asked,
             retrieval: None,
         }
     }
@@ -187,7 +193,7 @@ async fn until_cancelled(
     tokio::select! {
         answer = answer => answer,
         () = cancel.cancelled() => {
-            Err(Failure { kind: FailureKind::Cancelled, source: None, message: "cancelled".to_owned() })
+            Err(Failure::new(FailureKind::Cancelled, "cancelled"))
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod builtin;
 pub mod changes;
 pub mod invoker;
+pub mod kept;
 pub mod knowledge;
 pub mod logs;
 pub mod metrics;

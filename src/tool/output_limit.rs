@@ -69,6 +69,7 @@ mod tests {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            asked: Vec::new(),
             retrieval: None,
         }
     }

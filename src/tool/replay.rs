@@ -116,7 +116,7 @@ impl Replayed {
     /// The arguments are the caller's choice, so that the tool stays open, whatever is asked.
     fn not_asked(&self) -> Outcome {
         let message = format!("`{}` was not asked this when the incident was recorded", self.spec.name);
-        Outcome::Failure(Failure { kind: FailureKind::BadArguments, source: None, message })
+        Outcome::Failure(Failure::new(FailureKind::BadArguments, message))
     }
 }
 
@@ -170,6 +170,7 @@ mod tests {
                 notes: Vec::new(),
                 truncated: false,
                 served: Served::Live,
+                asked: Vec::new(),
                 retrieval: None,
             })
         }

@@ -64,8 +64,9 @@ impl WorkloadStatus {
         let back_from_now = Window::ending_at(self.clock.now, LOOK_BACK);
         let window = Window::new(back_from_now.start.min(self.clock.window.start), self.clock.now);
         let query = StatusQuery { service: arguments.service, namespace: arguments.namespace, window };
-        let asked = ask(&self.sources, &query).await?;
+        let mut asked = ask(&self.sources, &query).await?;
         let mut output = Output {
+            asked: asked.roll.strip(),
             source: asked.roll.names.join(", "),
             window: Some(window),
             findings: Vec::new(),
@@ -110,6 +111,10 @@ pub(super) async fn ask(sources: &[Arc<dyn StatusSource>], query: &StatusQuery) 
     let (mut roll, mut all) = (Roll::default(), StatusAnswer::default());
     for (source, answer) in sources.iter().zip(answers) {
         let Some(mut answer) = roll.take(source.name(), answer) else { continue };
+        roll.says(source.caveat());
+        if answer.is_empty() {
+            roll.found_nothing();
+        }
         all.workloads.append(&mut answer.workloads);
         all.pods.append(&mut answer.pods);
         all.events.append(&mut answer.events);
@@ -227,11 +232,7 @@ mod tests {
             (both.source.as_str(), both.notes.as_slice()),
             ("files/status", &["refusing: pods is forbidden".to_owned()][..])
         );
-        let failure = Failure {
-            kind: FailureKind::Unauthorized,
-            source: Some("refusing".into()),
-            message: "pods is forbidden".into(),
-        };
+        let failure = Failure::of_source("refusing", FailureKind::Unauthorized, "pods is forbidden");
         assert_eq!(call(vec![Arc::new(Refusing)], json!({})).await, Outcome::Failure(failure));
     }
 

@@ -54,6 +54,7 @@ impl CurrentTime {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            asked: Vec::new(),
             retrieval: None,
         })
     }

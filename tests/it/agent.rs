@@ -37,14 +37,10 @@ impl Tool for Made {
 
     async fn call(&self, _arguments: Value, cancel: &CancellationToken) -> Outcome {
         match self.1 {
-            Behaviour::Fails => Outcome::Failure(Failure {
-                kind: FailureKind::SourceError,
-                source: Some("made".into()),
-                message: "it is broken".into(),
-            }),
+            Behaviour::Fails => Outcome::Failure(Failure::of_source("made", FailureKind::SourceError, "it is broken")),
             Behaviour::Hangs => {
                 cancel.cancelled().await;
-                Outcome::Failure(Failure { kind: FailureKind::Cancelled, source: None, message: "cancelled".into() })
+                Outcome::Failure(Failure::new(FailureKind::Cancelled, "cancelled"))
             }
             Behaviour::FindsNothing => nothing(&self.0.name),
             Behaviour::FindsNothingAfter(seconds) => {
@@ -63,6 +59,7 @@ fn nothing(tool: &str) -> Outcome {
         notes: Vec::new(),
         truncated: false,
         served: Served::Live,
+        asked: Vec::new(),
         retrieval: None,
     })
 }

@@ -8,6 +8,7 @@ mod eval;
 mod hostile;
 mod indexing;
 mod layering;
+mod live;
 mod model_agent;
 mod model_ask;
 mod model_wire;

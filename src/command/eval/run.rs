@@ -11,6 +11,7 @@ use crate::command::models::{self, BudgetArgs};
 use crate::command::{Context, bad_input, diagnose, world};
 use crate::event::{EventKind, EventSink};
 use crate::source::incident::Incident;
+use crate::tool::invoker::Fallback;
 
 /// # Errors
 /// An incident or an alert that cannot be read, a model that cannot be used.
@@ -21,7 +22,7 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
     let (now, zone) = (incident.now, incident.zone.clone());
     let mut facts = crate::reason::facts::analyze(&alerts, now);
     facts.lang = context.lang.unwrap_or(facts.lang);
-    let world = world::build(Some(&incident), &facts, &zone, facts.lang, None, context).await;
+    let world = world::build(Some(&incident), None, &facts, &zone, facts.lang, context).await;
     let (events, mut received) = EventSink::channel();
     let cancel = CancellationToken::new();
     let around = models::Surroundings {
@@ -33,7 +34,7 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
         recorder: None,
     };
     let reasoner = models::reasoner_or_rules(context, &around)?;
-    let crew = diagnose::crew(reasoner, world.registry, events, cancel, budget, context);
+    let crew = diagnose::crew(reasoner, world.registry, Fallback::Run, events, cancel, budget, context);
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
         alerts,

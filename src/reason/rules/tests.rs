@@ -76,6 +76,7 @@ impl World {
             notes: Vec::new(),
             truncated: false,
             served: Served::Live,
+            asked: Vec::new(),
             retrieval: None,
         });
         self.0.invocations.push(Invocation {

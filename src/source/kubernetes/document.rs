@@ -27,6 +27,16 @@ pub(super) fn read(inventory: &mut Inventory, place: &str, reader: impl Read) ->
     }
 }
 
+/// The items of a list, whose kind is known from where it came.
+pub(super) fn items(reader: impl Read) -> serde_json::Result<Vec<RawItem>> {
+    #[derive(Deserialize)]
+    struct List {
+        items: Option<Vec<RawItem>>,
+    }
+    let list: List = serde_json::from_reader(reader)?;
+    Ok(list.items.unwrap_or_default())
+}
+
 /// One document.
 struct Document<'a> {
     inventory: &'a mut Inventory,

@@ -65,6 +65,15 @@ impl Inventory {
         }
     }
 
+    /// Reads a list whose items do not say their kind, as a server gives it.
+    pub fn read_list(&mut self, place: &str, kind: &str, reader: impl Read) {
+        let items = document::items(reader);
+        match items {
+            Ok(items) => items.into_iter().for_each(|item| self.add_item(place, item, Some(kind), Change::Present)),
+            Err(error) => self.note(format!("{place}: {error}")),
+        }
+    }
+
     /// Says something about what was read, once, cleaned and up to a limit.
     pub fn note(&mut self, text: String) {
         let text = clean_line(&text, MAX_NOTE_CHARS);

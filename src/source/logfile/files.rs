@@ -11,6 +11,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
 
+use super::by_time::{self, From};
+use super::pattern;
 use super::{ReadOptions, read_events};
 use crate::domain::{FailureKind, LogEvent};
 use crate::source::{LogBatch, LogQuery, LogSource, SourceError};
@@ -28,6 +30,16 @@ pub struct FileLogs {
     roots: Vec<PathBuf>,
     now: Timestamp,
     zone: TimeZone,
+    reach: Reach,
+}
+
+/// How much of the files is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All of it: files of an incident may be copies whose times of change say nothing.
+    Whole,
+    /// Of files that grow on this machine, the part that the question is about.
+    ByTime,
 }
 
 /// One file with what its place says of its events.
@@ -63,7 +75,13 @@ pub fn list_files(roots: &[PathBuf]) -> (Vec<LogFile>, Vec<String>) {
 impl FileLogs {
     /// A source over files and folders (recursively). `now` and `zone` complete stamps that leave something open.
     pub fn new(name: impl Into<String>, roots: Vec<PathBuf>, now: Timestamp, zone: TimeZone) -> Self {
-        Self { name: name.into(), roots, now, zone }
+        Self { name: name.into(), roots, now, zone, reach: Reach::Whole }
+    }
+
+    /// A source over the logs of this machine: files, folders, and patterns with their rotated parts (`app.log` stands
+    /// for `app.log.1` and `app.log.2.gz`, too). Only what may hold the asked time is read.
+    pub fn of_this_machine(name: impl Into<String>, patterns: Vec<PathBuf>, now: Timestamp, zone: TimeZone) -> Self {
+        Self { reach: Reach::ByTime, ..Self::new(name, patterns, now, zone) }
     }
 
     fn options(&self, file: &LogFile) -> ReadOptions {
@@ -75,7 +93,10 @@ impl FileLogs {
     }
 
     fn list(&self) -> Result<(Vec<LogFile>, Vec<String>), SourceError> {
-        let (files, notes) = list_files(&self.roots);
+        let (files, notes) = match self.reach {
+            Reach::Whole => list_files(&self.roots),
+            Reach::ByTime => pattern::list(&self.roots),
+        };
         if files.is_empty() && !notes.is_empty() {
             return Err(SourceError::new(FailureKind::Unavailable, notes.join("; ")));
         }
@@ -95,7 +116,15 @@ impl FileLogs {
         let matcher = Matcher::new(query);
         for file in &files {
             let mut listening = true;
+            let from = match self.reach {
+                Reach::Whole => From::Start,
+                Reach::ByTime => by_time::from(&file.path, query.window.start, &self.options(file)),
+            };
+            let mut after = by_time::Behind::new(query.window.end);
             let mut each = |event: LogEvent| {
+                if self.reach == Reach::ByTime && after.is_far(&event) {
+                    return ControlFlow::Break(());
+                }
                 if matcher.accepts(&event) {
                     batch.events.push(event);
                 }
@@ -104,7 +133,12 @@ impl FileLogs {
                 }
                 if listening && !sender.is_closed() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             };
-            match read_events(&file.path, &self.options(file), &mut each) {
+            let read = match from {
+                From::Start => read_events(&file.path, &self.options(file), &mut each),
+                From::Offset(offset) => by_time::read(&file.path, offset, &self.options(file), &mut each),
+                From::Nowhere => continue,
+            };
+            match read {
                 Ok(report) => {
                     batch.truncated |= report.broken.is_some();
                     let notes = report.notes.iter().chain(&report.broken);
@@ -194,7 +228,7 @@ impl<'a> Matcher<'a> {
 
 /// The service and instance that a file's place names: `SERVICE/…/POD.log` below the root; a file directly in the
 /// root is named after its service.
-fn describe(root: &Path, path: PathBuf) -> LogFile {
+pub(super) fn describe(root: &Path, path: PathBuf) -> LogFile {
     let below = path.strip_prefix(root).unwrap_or(&path);
     let parts: Vec<&str> = below
         .components()
@@ -232,13 +266,27 @@ const GENERIC_NAMES: [&str; 16] = [
     "main",
 ];
 
+/// Whether an ending is one that rotation adds: a number or a date.
+fn is_rotation(ending: &str) -> bool {
+    !ending.is_empty() && ending.bytes().all(|c| c.is_ascii_digit() || c == b'-')
+}
+
+/// The path of the log that a rotated one was: `app.log.2.gz` and `app.log-20260304` → `app.log`.
+pub(super) fn unrotated(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    let by_dot = plain.rsplit_once('.').filter(|(_, ending)| is_rotation(ending));
+    let by_dash = plain.rsplit_once('-').filter(|(_, ending)| ending.len() >= 6 && is_rotation(ending));
+    let base = by_dot.or(by_dash).map_or(plain, |(base, _)| base);
+    (base != name && !base.is_empty()).then(|| path.with_file_name(base))
+}
+
 /// A file's name without the endings of logs, archives and rotation: `order-service.log.1.gz` → `order-service`.
 fn stem(name: &str) -> String {
     let mut stem = name;
     while let Some((rest, ending)) = stem.rsplit_once('.') {
-        let rotation = !ending.is_empty() && ending.bytes().all(|c| c.is_ascii_digit() || c == b'-');
         if rest.is_empty()
-            || !(rotation || ["log", "gz", "zst", "json", "jsonl", "ndjson", "txt", "out", "logfmt"].contains(&ending))
+            || !(is_rotation(ending) || ["log", "gz", "zst", "json", "jsonl", "ndjson", "txt", "out", "logfmt"].contains(&ending))
         {
             break;
         }

@@ -5,6 +5,7 @@
 
 mod access;
 mod assemble;
+mod by_time;
 mod decode;
 mod fields;
 mod files;
@@ -12,6 +13,8 @@ mod header;
 mod level;
 mod line;
 mod logfmt;
+mod pattern;
+mod record;
 mod stamp;
 mod structured;
 mod syslog;
@@ -31,6 +34,7 @@ use assemble::{Assembler, Tally};
 use decode::{DecodeError, Lines};
 
 pub use files::{FileLogs, LogFile, list_files};
+pub use record::{RecordReader, level_of};
 
 /// What a log may leave open.
 #[derive(Debug, Clone)]

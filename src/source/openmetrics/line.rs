@@ -25,7 +25,7 @@ pub(super) enum Line<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MetadataKind {
+pub(in crate::source) enum MetadataKind {
     Type,
     Help,
     Unit,

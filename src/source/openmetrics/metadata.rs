@@ -8,7 +8,7 @@ use crate::domain::MetricType;
 
 /// Declarations by the name that the comment gives, which is that of the family.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Metadata {
+pub(in crate::source) struct Metadata {
     families: HashMap<String, Family>,
 }
 
@@ -21,7 +21,7 @@ struct Family {
 
 /// What is known of the samples of one name.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Description {
+pub(in crate::source) struct Description {
     pub kind: MetricType,
     pub help: String,
     pub unit: String,

@@ -1,8 +1,8 @@
 //! Metrics in files: OpenMetrics (or classic Prometheus) text with time stamps, held in memory and asked with PromQL.
 
-mod line;
+pub(super) mod line;
 mod load;
-mod metadata;
+pub(super) mod metadata;
 mod read;
 mod store;
 

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::template::Template;
 use crate::analysis::patterns::{Assignments, Miner, MinerOptions, Services};
 use crate::domain::text::{clean, clean_line};
-use crate::domain::{Failure, FailureKind, Level, LogEvent, LogPattern, LogVolume, Window};
-use crate::source::{LogQuery, LogSource};
+use crate::domain::{Failure, FailureKind, Level, LogEvent, LogPattern, LogVolume, SourceReport, SourceStatus, Window};
+use crate::source::{LogQuery, LogSource, SourceError};
 use crate::tool::sources::Roll;
 
 /// Notes given, and notes looked at, of sources that have one per file.
@@ -64,6 +64,8 @@ impl Question {
 pub struct Said {
     /// The sources that answered.
     pub names: Vec<String>,
+    /// How each answered.
+    pub asked: Vec<SourceReport>,
     pub notes: Vec<String>,
     pub truncated: bool,
 }
@@ -156,51 +158,77 @@ pub async fn events_of(
     Ok((ends.into_events(), said))
 }
 
-/// Reads all sources, one after another. What came before the failure of one stands.
+/// Reads all sources at once: one that is slow holds up no other. What came before the failure of one stands.
 async fn read(
     sources: &[Arc<dyn LogSource>],
     query: &LogQuery,
     cancel: &CancellationToken,
     each: &mut (dyn FnMut(&LogEvent) + Send),
 ) -> Result<Said, Failure> {
-    let (mut roll, mut notes, mut truncated) = (Roll::default(), Notes::default(), false);
-    for source in sources {
-        let mut batches = source.search(query);
-        let mut answered = false;
-        loop {
-            let batch = tokio::select! {
-                biased;
-                () = cancel.cancelled() => return Err(cancelled()),
-                batch = batches.next() => batch,
-            };
-            match batch {
-                None => {
-                    answered = true;
-                    break;
+    let mut heard: Vec<Heard> = sources.iter().map(|_| Heard::default()).collect();
+    let tagged = |(index, source): (usize, &Arc<dyn LogSource>)| source.search(query).map(move |batch| (index, batch));
+    let mut batches = futures::stream::select_all(sources.iter().enumerate().map(tagged));
+    let mut notes = Notes::default();
+    loop {
+        let next = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled()),
+            next = batches.next() => next,
+        };
+        let Some((index, batch)) = next else { break };
+        let heard = &mut heard[index];
+        match batch {
+            Ok(mut batch) => {
+                heard.events += batch.events.len();
+                heard.truncated |= batch.truncated;
+                for event in &mut batch.events {
+                    uncolour(event);
+                    each(event);
                 }
-                Some(Ok(mut batch)) => {
-                    answered |= !batch.events.is_empty();
-                    for event in &mut batch.events {
-                        uncolour(event);
-                        each(event);
-                    }
-                    truncated |= batch.truncated;
-                    batch.notes.iter().for_each(|note| notes.add(note));
-                }
-                Some(Err(error)) => {
-                    truncated = true;
-                    roll.fail(source.name(), error);
-                    break;
-                }
+                batch.notes.iter().for_each(|note| notes.add(note));
             }
-        }
-        if answered {
-            roll.names.push(source.name().to_owned());
+            Err(error) => heard.failure = Some(error),
         }
     }
-    let Roll { names, notes: mut lines, .. } = roll.checked()?;
+    said(sources, heard, notes)
+}
+
+/// What one source gave.
+#[derive(Default)]
+struct Heard {
+    events: usize,
+    truncated: bool,
+    failure: Option<SourceError>,
+}
+
+fn said(sources: &[Arc<dyn LogSource>], heard: Vec<Heard>, notes: Notes) -> Result<Said, Failure> {
+    let (mut roll, mut truncated) = (Roll::default(), false);
+    for (source, Heard { events, truncated: cut, failure }) in sources.iter().zip(heard) {
+        let name = source.name();
+        truncated |= cut || failure.is_some();
+        match failure {
+            None => {
+                roll.names.push(name.to_owned());
+                let status = match (events, cut) {
+                    (_, true) => SourceStatus::Truncated,
+                    (0, false) => SourceStatus::Empty,
+                    (_, false) => SourceStatus::Ok,
+                };
+                roll.report(name, status, source.caveat().unwrap_or_default());
+            }
+            Some(error) => {
+                if events > 0 {
+                    roll.names.push(name.to_owned());
+                }
+                roll.fail(name, error);
+            }
+        }
+    }
+    let mut roll = roll.checked()?;
+    let asked = roll.strip();
+    let mut lines = roll.notes;
     lines.extend(notes.into_lines());
-    Ok(Said { names, notes: lines, truncated })
+    Ok(Said { names: roll.names, asked, notes: lines, truncated })
 }
 
 /// Removes escape sequences, which would become part of templates.
@@ -211,7 +239,7 @@ fn uncolour(event: &mut LogEvent) {
 }
 
 fn cancelled() -> Failure {
-    Failure { kind: FailureKind::Cancelled, source: None, message: "cancelled while reading logs".to_owned() }
+    Failure::new(FailureKind::Cancelled, "cancelled while reading logs")
 }
 
 /// Notes as they come, which are one per file: what is said of several files becomes one note.

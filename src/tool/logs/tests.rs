@@ -205,7 +205,7 @@ async fn a_source_that_fails_midway_leaves_what_it_gave() {
     assert!(partial.truncated && partial.notes.contains(&"memory: connection reset".to_owned()));
     let empty = ask(InMemory { events: Vec::new(), error: Some(error) }, json!({"service": "order-service"})).await;
     let failure =
-        Failure { kind: FailureKind::Unavailable, source: Some("memory".into()), message: "connection reset".into() };
+        Failure::of_source("memory", FailureKind::Unavailable, "connection reset");
     assert_eq!(empty, Outcome::Failure(failure));
 }
 

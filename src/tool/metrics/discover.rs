@@ -20,7 +20,7 @@ use crate::analysis::rank::{Focus, RankedSeries, rank_series, rank_services};
 use crate::domain::metric::SERVICE_LABELS;
 use crate::domain::text::{clean_line, counted};
 use crate::domain::{
-    Failure, Finding, Lang, MetricInfo, Outcome, Output, Series, Served, Symptom, ToolSpec, Topology, Window,
+    Failure, Finding, Lang, MetricInfo, Outcome, Output, Series, Served, SourceReport, Symptom, ToolSpec, Topology, Window,
 };
 use crate::source::{MetricSource, QueryValue, SourceError};
 use crate::tool::arguments::{TimeArgument, ToolClock, outcome, parse_arguments, parse_time};
@@ -148,6 +148,7 @@ struct Ask {
 #[derive(Default)]
 struct Found {
     names: Vec<String>,
+    asked: Vec<SourceReport>,
     metrics: Vec<MetricInfo>,
     /// Each with the expression that gives it.
     series: Vec<(String, Series)>,
@@ -317,14 +318,19 @@ impl Found {
         let (mut roll, mut together) = (Roll::default(), Self::default());
         for (source, looked) in sources.iter().zip(looked) {
             let Some(mut found) = roll.take(source.name(), looked) else { continue };
+            roll.says(source.caveat());
+            if found.metrics.is_empty() && found.series.is_empty() {
+                roll.found_nothing();
+            }
             together.metrics.append(&mut found.metrics);
             together.series.append(&mut found.series);
             roll.notes.append(&mut found.notes);
             together.truncated |= found.truncated;
             together.window = together.window.or(found.window);
         }
-        let Roll { names, notes, .. } = roll.checked()?;
-        Ok(Self { names, notes, ..together })
+        let mut roll = roll.checked()?;
+        let asked = roll.strip();
+        Ok(Self { names: roll.names, notes: roll.notes, asked, ..together })
     }
 
     fn into_output(mut self, show: Show, focus: &Focus, ask: &Ask) -> Output {
@@ -350,6 +356,7 @@ impl Found {
             notes: self.notes,
             truncated: self.truncated,
             served: Served::Live,
+            asked: self.asked,
             retrieval: None,
         }
     }

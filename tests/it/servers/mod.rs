@@ -1,5 +1,10 @@
-//! Real servers, started by the tests that need them: on a free port, in a folder of their own, gone when dropped.
+//! Real servers, started by the tests that need them: on a free port, in a folder of their own, gone when dropped. And one
+//! that answers by hand, for those that cannot be had.
 
+pub mod alertmanager;
 pub mod embeddings;
+pub mod http;
 pub mod postgres;
+pub mod process;
 pub mod prometheus;
+pub mod search;

@@ -65,6 +65,10 @@ impl Prometheus {
         panic!("prometheus did not become ready");
     }
 
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// `data` of an API answer, or the error text.
     pub fn query(&self, endpoint: &str, parameters: &[(&str, &str)]) -> Result<Value, String> {
         let pairs: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();

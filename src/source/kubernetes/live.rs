@@ -1,0 +1,412 @@
+//! A live cluster: what its API server says of workloads, by requests that only read (`GET`).
+//!
+//! In: a kubeconfig (contexts, exec plugins) or the service account of the pod. Out: the same facts as from files of
+//! `kubectl get -o json`, read by the same code. What may not be listed is said for each resource; the rest still counts.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::AsyncReadExt;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Request;
+use kube::core::params::ListParams;
+use kube::{Client, Config};
+use serde::Deserialize;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use super::inventory::Inventory;
+use super::select;
+use crate::domain::text::clean_line;
+use crate::domain::{Change, FailureKind, Window};
+use crate::source::{SourceError, StatusAnswer, StatusQuery, StatusSource};
+
+/// Objects of one page.
+const PAGE: u32 = 500;
+/// Bytes of one page.
+const MAX_PAGE_BYTES: u64 = 64 << 20;
+/// After this time no further page of a resource is asked for.
+const LIST_TIME: Duration = Duration::from_secs(5);
+/// So long an answer serves the questions of a run.
+const FRESH: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_MESSAGE_CHARS: usize = 300;
+
+/// How a cluster is found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClusterOptions {
+    /// `None`: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    /// Empty: all that may be listed.
+    pub namespaces: Vec<String>,
+}
+
+/// What is listed.
+#[derive(Debug, Clone, Copy)]
+struct Resource {
+    group: &'static str,
+    plural: &'static str,
+    /// Of which items are made, where the list does not say it.
+    kind: &'static str,
+    is_namespaced: bool,
+}
+
+const fn resource(group: &'static str, plural: &'static str, kind: &'static str) -> Resource {
+    Resource { group, plural, kind, is_namespaced: true }
+}
+
+const RESOURCES: [Resource; 7] = [
+    resource("/apis/apps/v1", "deployments", "Deployment"),
+    resource("/apis/apps/v1", "replicasets", "ReplicaSet"),
+    resource("/apis/apps/v1", "statefulsets", "StatefulSet"),
+    resource("/apis/apps/v1", "daemonsets", "DaemonSet"),
+    resource("/apis/batch/v1", "jobs", "Job"),
+    PODS,
+    Resource { group: "/api/v1", plural: "nodes", kind: "Node", is_namespaced: false },
+];
+const PODS: Resource = resource("/api/v1", "pods", "Pod");
+/// Both show the same events; the second is asked where the first may not be.
+const EVENTS: [Resource; 2] =
+    [resource("/api/v1", "events", "Event"), resource("/apis/events.k8s.io/v1", "events", "Event")];
+
+/// A cluster.
+pub struct Cluster {
+    name: String,
+    options: ClusterOptions,
+    client: OnceCell<Connection>,
+    /// What was listed last, by the namespace that is looked at where not all may be.
+    listed: Mutex<BTreeMap<Option<String>, Listed>>,
+}
+
+struct Listed {
+    at: Instant,
+    inventory: Arc<OnceCell<Arc<Inventory>>>,
+}
+
+pub(super) struct Connection {
+    pub client: Client,
+    /// Of the context.
+    default_namespace: String,
+    url: String,
+}
+
+/// Why a resource could not be listed.
+struct Refusal {
+    kind: FailureKind,
+    message: String,
+}
+
+/// The continuation of a list.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Page {
+    metadata: PageMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PageMetadata {
+    r#continue: Option<String>,
+}
+
+/// How a cluster is, for a check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterState {
+    pub url: String,
+    pub version: String,
+    /// Resources that cannot be listed, with the reason.
+    pub refused: Vec<String>,
+}
+
+impl Cluster {
+    pub fn new(name: &str, options: ClusterOptions) -> Self {
+        Self { name: name.to_owned(), options, client: OnceCell::new(), listed: Mutex::default() }
+    }
+
+    pub(super) async fn connection(&self) -> Result<&Connection, SourceError> {
+        self.client.get_or_try_init(|| self.connect()).await
+    }
+
+    async fn connect(&self) -> Result<Connection, SourceError> {
+        let unusable = |error: &dyn std::error::Error| {
+            let message = format!("the cluster cannot be reached as configured: {}", causes(error));
+            SourceError::new(FailureKind::Unavailable, message)
+        };
+        let options = KubeConfigOptions { context: self.options.context.clone(), ..KubeConfigOptions::default() };
+        let mut config = match &self.options.kubeconfig {
+            Some(path) => {
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unusable(&error))?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| unusable(&error))?
+            }
+            None if self.options.context.is_some() => {
+                Config::from_kubeconfig(&options).await.map_err(|error| unusable(&error))?
+            }
+            None => Config::infer().await.map_err(|error| unusable(&error))?,
+        };
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        let (default_namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());
+        let client = Client::try_from(config).map_err(|error| unusable(&error))?;
+        Ok(Connection { client, default_namespace, url })
+    }
+
+    /// Everything that may be listed; `namespace` is looked at where not all namespaces may be.
+    pub(super) async fn inventory(&self, namespace: Option<&str>) -> Result<Arc<Inventory>, SourceError> {
+        let key = namespace.map(str::to_owned);
+        let cell = {
+            let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = listed.get(&key).filter(|known| known.at.elapsed() < FRESH);
+            let cell = known.map_or_else(|| Arc::new(OnceCell::new()), |known| Arc::clone(&known.inventory));
+            if known.is_none() {
+                listed.insert(key, Listed { at: Instant::now(), inventory: Arc::clone(&cell) });
+            }
+            cell
+        };
+        cell.get_or_try_init(|| self.list_all(namespace)).await.map(Arc::clone)
+    }
+
+    async fn list_all(&self, namespace: Option<&str>) -> Result<Arc<Inventory>, SourceError> {
+        let connection = self.connection().await?;
+        let listing = RESOURCES.iter().map(|resource| self.list_where_allowed(connection, *resource, namespace));
+        let (lists, events) = tokio::join!(futures::future::join_all(listing), self.list_events(connection, namespace));
+        let mut inventory = Inventory::default();
+        let mut refusals = Vec::new();
+        for (resource, list) in RESOURCES.iter().zip(lists).chain([(&EVENTS[0], events)]) {
+            inventory.kinds.extend((!list.pages.is_empty()).then(|| resource.kind.to_owned()));
+            for page in &list.pages {
+                inventory.read_list(resource.plural, resource.kind, Cursor::new(page));
+            }
+            list.notes.into_iter().for_each(|note| inventory.note(note));
+            if let Some(refusal) = list.refusal {
+                inventory.note(format!("{}: {}", resource.plural, refusal.message));
+                refusals.push(refusal);
+            }
+        }
+        match refusals.into_iter().next() {
+            // Nothing at all could be listed: that is no answer.
+            Some(first) if inventory.kinds.is_empty() => Err(SourceError::new(first.kind, first.message)),
+            _ => Ok(Arc::new(inventory)),
+        }
+    }
+
+    async fn list_events(&self, connection: &Connection, namespace: Option<&str>) -> List {
+        let first = self.list_where_allowed(connection, EVENTS[0], namespace).await;
+        match first.refusal {
+            None => first,
+            Some(_) => {
+                let second = self.list_where_allowed(connection, EVENTS[1], namespace).await;
+                if second.refusal.is_none() { second } else { first }
+            }
+        }
+    }
+
+    /// All namespaces (or those configured), else the one that is asked for or that of the context.
+    async fn list_where_allowed(&self, connection: &Connection, resource: Resource, namespace: Option<&str>) -> List {
+        if !resource.is_namespaced {
+            return list(connection, resource, None).await;
+        }
+        if !self.options.namespaces.is_empty() {
+            let each = self.options.namespaces.iter().map(|name| list(connection, resource, Some(name)));
+            return List::together(futures::future::join_all(each).await);
+        }
+        let all = list(connection, resource, None).await;
+        if !matches!(&all.refusal, Some(Refusal { kind: FailureKind::Unauthorized, .. })) {
+            return all;
+        }
+        let one = namespace.unwrap_or(&connection.default_namespace);
+        let mut inner = list(connection, resource, Some(one)).await;
+        if inner.refusal.is_none() {
+            let plural = resource.plural;
+            inner.notes.push(format!("{plural}: only of namespace {one}: listing those of all namespaces is forbidden"));
+            return inner;
+        }
+        all
+    }
+
+    /// What a check of the cluster tells.
+    ///
+    /// # Errors
+    /// When the API server does not say its version.
+    pub async fn state(&self) -> Result<ClusterState, SourceError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            git_version: String,
+        }
+        let connection = self.connection().await?;
+        let version = get(connection, "/version").await.map_err(|refusal| {
+            SourceError::new(refusal.kind, refusal.message)
+        })?;
+        let version: Option<Version> = serde_json::from_slice(&version).ok();
+        let inventory = self.inventory(None).await?;
+        Ok(ClusterState {
+            url: connection.url.clone(),
+            version: clean_line(&version.map(|version| version.git_version).unwrap_or_default(), 60),
+            refused: inventory.notes.clone(),
+        })
+    }
+}
+
+/// The pages of a list, as far as they came.
+#[derive(Default)]
+struct List {
+    pages: Vec<Vec<u8>>,
+    notes: Vec<String>,
+    refusal: Option<Refusal>,
+}
+
+impl List {
+    /// The lists of several namespaces; it is refused when all of them are.
+    fn together(lists: Vec<List>) -> Self {
+        let mut all = Self::default();
+        let refused = lists.iter().filter(|list| list.refusal.is_some()).count();
+        let everywhere = refused == lists.len();
+        for mut list in lists {
+            all.pages.append(&mut list.pages);
+            all.notes.append(&mut list.notes);
+            match list.refusal {
+                Some(refusal) if everywhere => all.refusal = Some(refusal),
+                Some(refusal) => all.notes.push(refusal.message),
+                None => {}
+            }
+        }
+        all
+    }
+}
+
+/// Lists a resource page by page; what came before a failure or the end of the time is kept.
+async fn list(connection: &Connection, resource: Resource, namespace: Option<&str>) -> List {
+    let Resource { group, plural, .. } = resource;
+    let path = match namespace {
+        Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
+        None => format!("{group}/{plural}"),
+    };
+    let until = Instant::now() + LIST_TIME;
+    let mut found = List::default();
+    let mut parameters = ListParams::default().limit(PAGE);
+    loop {
+        let request = match Request::new(&path).list(&parameters) {
+            Ok(request) => request,
+            Err(error) => {
+                found.refusal = Some(Refusal { kind: FailureKind::SourceError, message: error.to_string() });
+                return found;
+            }
+        };
+        let page = match send(connection, request).await {
+            Ok(page) => page,
+            Err(refusal) if found.pages.is_empty() => {
+                found.refusal = Some(refusal);
+                return found;
+            }
+            Err(refusal) => {
+                found.notes.push(format!("{plural}: a part is missing: {}", refusal.message));
+                return found;
+            }
+        };
+        let next = serde_json::from_slice::<Page>(&page).unwrap_or_default().metadata.r#continue;
+        found.pages.push(page);
+        let Some(token) = next.filter(|token| !token.is_empty()) else { return found };
+        if Instant::now() > until {
+            let count = found.pages.len() * PAGE as usize;
+            found.notes.push(format!("{plural}: only the first {count} were read in time: name namespaces in the configuration"));
+            return found;
+        }
+        parameters = parameters.continue_token(&token);
+    }
+}
+
+async fn get(connection: &Connection, path: &str) -> Result<Vec<u8>, Refusal> {
+    let request = Request::new(path).list(&ListParams::default());
+    let request = request.map_err(|error| Refusal { kind: FailureKind::SourceError, message: error.to_string() })?;
+    send(connection, request).await
+}
+
+/// Sends a request, which `kube` builds as a `GET`, and reads the answer up to a limit.
+async fn send(connection: &Connection, request: kube_request::Read) -> Result<Vec<u8>, Refusal> {
+    let answer = connection.client.request_stream(request).await.map_err(|error| refusal(&error))?;
+    let mut bytes = Vec::new();
+    let broken = |error: std::io::Error| Refusal {
+        kind: FailureKind::Unavailable,
+        message: format!("the answer broke off: {}", clean_line(&error.to_string(), MAX_MESSAGE_CHARS)),
+    };
+    answer.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).await.map_err(broken)?;
+    if bytes.len() as u64 > MAX_PAGE_BYTES {
+        let message = format!("the answer is over {} MiB: name namespaces in the configuration", MAX_PAGE_BYTES >> 20);
+        return Err(Refusal { kind: FailureKind::SourceError, message });
+    }
+    Ok(bytes)
+}
+
+/// The type of a request, which the HTTP crate of `kube` has and this one does not name.
+mod kube_request {
+    pub type Read = axum::http::Request<Vec<u8>>;
+}
+
+/// Reads the log of a container.
+pub(super) async fn log(
+    connection: &Connection,
+    namespace: &str,
+    pod: &str,
+    parameters: &kube::core::subresource::LogParams,
+) -> Result<String, SourceError> {
+    let request = Request::new(format!("/api/v1/namespaces/{namespace}/pods")).logs(pod, parameters);
+    let request = request.map_err(|error| SourceError::new(FailureKind::SourceError, error.to_string()))?;
+    let bytes = send(connection, request).await;
+    let bytes = bytes.map_err(|refusal| SourceError::new(refusal.kind, refusal.message))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn refusal(error: &kube::Error) -> Refusal {
+    let (kind, message) = match error {
+        kube::Error::Api(status) => {
+            let kind = match status.code {
+                401 | 403 => FailureKind::Unauthorized,
+                429 | 502..=504 => FailureKind::Unavailable,
+                _ => FailureKind::SourceError,
+            };
+            let reason = match status.reason.as_str() {
+                "" => format!("the server answered {}", status.code),
+                reason => reason.to_lowercase(),
+            };
+            (kind, format!("{reason}: {}", status.message))
+        }
+        error => (FailureKind::Unavailable, causes(error)),
+    };
+    Refusal { kind, message: clean_line(&message, MAX_MESSAGE_CHARS) }
+}
+
+/// An error with its causes, where they say more.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let said = inner.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = inner.source();
+    }
+    clean_line(&text, MAX_MESSAGE_CHARS)
+}
+
+#[async_trait]
+impl StatusSource for Cluster {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn status(&self, query: &StatusQuery) -> Result<StatusAnswer, SourceError> {
+        let inventory = self.inventory(query.namespace.as_deref()).await?;
+        Ok(select::answer(&inventory, query))
+    }
+
+    /// Nobody wrote changes down here; rollouts are told with the status.
+    async fn changes(&self, _window: Window, _service: Option<&str>) -> Result<Vec<Change>, SourceError> {
+        Ok(Vec::new())
+    }
+}

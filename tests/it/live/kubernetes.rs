@@ -1,0 +1,161 @@
+//! Kubernetes: an API server written by hand that gives the lists of the example's files, since a real one takes half an hour
+//! to build. What it gives is what `kubectl` printed of a cluster.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Setting;
+use crate::program::root;
+use crate::servers::http::{Asked, Reply, Served};
+
+/// What may be listed, and what may not.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Rights {
+    All,
+    /// Neither nodes nor events, and nothing outside of the namespace `shop`.
+    Namespace,
+    None,
+}
+
+fn file_of(plural: &str) -> Option<Value> {
+    let path = root().join(format!("examples/order-service/status/{plural}.json"));
+    Some(serde_json::from_str(&std::fs::read_to_string(path).ok()?).unwrap())
+}
+
+fn forbidden(plural: &str) -> Reply {
+    // As a real API server 1.20 says it.
+    let message = format!("{plural} is forbidden: User \"oncall-ro\" cannot list resource \"{plural}\" in API group \"\" at the cluster scope");
+    let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+                      "reason": "Forbidden", "details": {"kind": plural}, "code": 403});
+    Reply::status(403, &body.to_string())
+}
+
+/// An API server. Lists come in pages of one object, as a server may choose.
+pub fn cluster(rights: Rights) -> Served {
+    Served::start(move |asked| {
+        let path = asked.path();
+        if path == "/version" {
+            return Reply::json(r#"{"major":"1","minor":"31","gitVersion":"v1.31.0"}"#);
+        }
+        let plural = path.rsplit('/').next().unwrap_or("");
+        if plural == "log" {
+            return Reply { headers: Vec::new(), ..Reply::json(log_of(path, asked)) };
+        }
+        let is_allowed = match rights {
+            Rights::All => true,
+            Rights::Namespace => path.contains("/namespaces/shop/") && plural != "events",
+            Rights::None => false,
+        };
+        if !is_allowed {
+            return forbidden(plural);
+        }
+        let items = file_of(plural).map(|list| list["items"].as_array().cloned().unwrap_or_default()).unwrap_or_default();
+        let at: usize = asked.target.split("continue=").nth(1).and_then(|rest| rest.split('&').next()?.parse().ok()).unwrap_or(0);
+        let mut item = items.get(at).cloned();
+        // A server does not say the kind of each item.
+        if let Some(object) = item.as_mut().and_then(Value::as_object_mut) {
+            object.remove("kind");
+            object.remove("apiVersion");
+        }
+        let next = if at + 1 < items.len() { (at + 1).to_string() } else { String::new() };
+        let list = json!({"kind": "List", "metadata": {"continue": next}, "items": item.into_iter().collect::<Vec<_>>()});
+        Reply::json(list.to_string())
+    })
+}
+
+fn log_of(path: &str, asked: &Asked) -> String {
+    let previous = asked.target.contains("previous=true");
+    let word = if previous { "before the restart" } else { "running" };
+    format!("2026-03-04T06:30:00.000000001Z ERROR pool of {path} is empty, {word}\n2026-03-04T06:30:00.000000002Z \tat a.B(C.java:1)\n")
+}
+
+/// The table of a source that reaches the server.
+pub fn table(folder: &std::path::Path, server: &Served, more: &str) -> String {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "shop",
+        "clusters": [{"name": "c", "cluster": {"server": server.url()}}],
+        "users": [{"name": "u", "user": {"token": "t0ken"}}],
+        "contexts": [{"name": "shop", "context": {"cluster": "c", "user": "u", "namespace": "shop"}}],
+    });
+    let path = folder.join("kubeconfig");
+    std::fs::write(&path, config.to_string()).unwrap();
+    format!("[sources.cluster]\nkind = \"kubernetes\"\nkubeconfig = {}\n{more}\n", super::toml_path(&path))
+}
+
+fn setting(server: &Served, more: &str) -> Setting {
+    let setting = Setting::with("");
+    let table = table(setting.folder.path(), server, more);
+    std::fs::write(setting.folder.path().join("oncall.toml"), table).unwrap();
+    setting
+}
+
+fn kinds(answer: &Value) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for finding in answer["output"]["findings"].as_array().unwrap() {
+        *kinds.entry(finding["type"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    kinds
+}
+
+const STATUS: [&str; 4] = ["tools", "call", "workload_status", "{\"service\": \"order-service\"}"];
+
+#[test]
+fn a_cluster_gives_the_same_facts_as_files_of_kubectl_by_get_alone() {
+    let server = cluster(Rights::All);
+    let setting = setting(&server, "");
+    let live = setting.document(&STATUS, 0);
+    let folder = root().join("examples/order-service");
+    let files = setting.document(&[&STATUS[..], &["--incident", folder.to_str().unwrap()]].concat(), 0);
+    let of = |answer: &Value, kind: &str| -> Vec<Value> {
+        let all = answer["output"]["findings"].as_array().unwrap().iter();
+        all.filter(|finding| finding["type"] == kind).cloned().collect()
+    };
+    for kind in ["workload", "pod"] {
+        assert_eq!(of(&live, kind), of(&files, kind), "{kind}");
+        assert!(!of(&live, kind).is_empty());
+    }
+    assert_eq!(live["output"]["source"], "cluster");
+    let asked = server.asked();
+    assert!(asked.iter().all(|one| one.method == "GET"), "{:?}", asked.iter().map(|one| &one.method).collect::<Vec<_>>());
+    assert!(asked.iter().all(|one| one.headers.get("authorization").map(String::as_str) == Some("Bearer t0ken")));
+    assert!(asked.iter().any(|one| one.target.contains("continue=1")));
+}
+
+#[test]
+fn what_may_not_be_listed_is_said_and_the_rest_is_used() {
+    let server = cluster(Rights::Namespace);
+    let setting = setting(&server, "");
+    let answer = setting.document(&STATUS, 0);
+    assert_eq!(kinds(&answer)["pod"], 3, "{answer}");
+    let notes: Vec<&str> = answer["output"]["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+    assert!(notes.contains(&"pods: only of namespace shop: listing those of all namespaces is forbidden"), "{notes:#?}");
+    assert!(notes.iter().any(|note| note.starts_with("nodes: forbidden: nodes is forbidden: User")), "{notes:#?}");
+    assert!(notes.iter().any(|note| note.starts_with("events: forbidden: ")), "{notes:#?}");
+    assert!(server.asked().iter().all(|one| one.method == "GET"));
+
+    let (code, out, _) = setting.run(&["doctor"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("note  sources.cluster") && out.contains("v1.31.0") && out.contains("nodes: forbidden"), "{out}");
+}
+
+#[test]
+fn a_user_without_rights_is_unauthorised() {
+    let server = cluster(Rights::None);
+    let (code, _, err) = setting(&server, "").run(&STATUS);
+    assert_eq!(code, 4);
+    assert!(err.starts_with("error: cluster: forbidden: deployments is forbidden"), "{err}");
+}
+
+#[test]
+fn the_logs_of_pods_are_read_where_there_are_no_others() {
+    let server = cluster(Rights::All);
+    let setting = setting(&server, "");
+    let query = "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:00:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
+    let answer = setting.document(&["tools", "call", "search_logs", query], 0);
+    assert_eq!(answer["output"]["source"], "cluster/logs");
+    let volume = &answer["output"]["findings"][0];
+    assert_eq!((volume["type"].as_str(), volume["levels"]["error"].as_u64()), (Some("log_volume"), Some(3)), "{answer}");
+    assert!(answer["output"]["findings"][1]["sample"].as_str().unwrap().contains("\tat a.B(C.java:1)"), "{answer}");
+    assert!(server.asked().iter().all(|one| one.method == "GET"));
+}
