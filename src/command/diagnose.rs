@@ -198,6 +198,7 @@ async fn diagnose(
     };
     let name = &task.alerts[0].name;
     let mut recording = Recording::of_diagnosis(&task.session_id, name, task.facts.lang, context)?;
+    let fleet = world.fleet;
     let run = tokio::spawn(agent::run(task, crew));
     while let Some(event) = received.recv().await {
         recording.event(&event);
@@ -209,6 +210,7 @@ async fn diagnose(
     let diagnosis = run.await?;
     renderer.finish(&diagnosis)?;
     recording.finish(context).await;
+    fleet.close().await;
     Ok(diagnosis)
 }
 

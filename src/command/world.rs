@@ -5,9 +5,11 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::record::EXCHANGES;
+use super::servers::{self, Plugged};
 use super::{Context, index};
 use crate::domain::{Facts, Lang, SourceReport, SourceStatus, Topology};
 use crate::knowledge::{Knowledge, Use};
+use crate::mcp::Fleet;
 use crate::source::incident::Incident;
 use crate::tool::arguments::ToolClock;
 use crate::tool::builtin::{SourceKind, Sources, builtin_tools};
@@ -19,8 +21,10 @@ use crate::tool::replay::replayed;
 pub struct World {
     pub registry: Registry,
     pub topology: Topology,
-    /// Kinds of evidence that nothing is there for.
+    /// Kinds of evidence that nothing is there for, and servers that could not be connected.
     pub absent: Vec<SourceReport>,
+    /// The MCP servers that some of the tools belong to.
+    pub fleet: Fleet,
 }
 
 /// The tools for an incident (or none) with the knowledge base beside them.
@@ -34,11 +38,20 @@ pub async fn build(
     if let Some(recorded) = recorded(incident, lang, context) {
         return recorded;
     }
-    let sources = incident.map(Sources::from).unwrap_or_default();
+    let mut sources = incident.map(Sources::from).unwrap_or_default();
+    let plugged = match incident {
+        // An incident is a world of its own time: servers of today know nothing of it.
+        Some(_) => Plugged::default(),
+        None => servers::plug(&mut sources, lang, context).await,
+    };
     let mut absent: Vec<SourceReport> = sources.absent().into_iter().map(|kind| absent_report(kind, lang)).collect();
     let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
     let clock = ToolClock { now: facts.now, window: facts.window, zone: zone.clone() };
     let mut registry = builtin_tools(sources, clock, topology.clone());
+    absent.extend(plugged.failed);
+    plugged.tools.into_iter().for_each(|tool| {
+        registry.add(tool);
+    });
     match open_knowledge(context).await {
         Ok(knowledge) => {
             registry.add(Arc::new(RetrieveKnowledge::new(Arc::new(knowledge), context.config.knowledge.top_k)));
@@ -54,7 +67,7 @@ pub async fn build(
     for warning in incident.into_iter().flat_map(|incident| &incident.warnings) {
         context.warn(warning);
     }
-    World { registry, topology, absent }
+    World { registry, topology, absent, fleet: plugged.fleet }
 }
 
 /// The tools of an incident that was recorded: they answer as they did then.
@@ -63,7 +76,7 @@ fn recorded(incident: Option<&Incident>, lang: Lang, context: &Context) -> Optio
     match replayed(&incident.folder.join(EXCHANGES)) {
         Ok(found) => {
             let (registry, absent) = found?;
-            Some(World { registry, topology: incident.topology.clone(), absent })
+            Some(World { registry, topology: incident.topology.clone(), absent, fleet: Fleet::default() })
         }
         Err(error) => {
             context.warn(&lang.pick(format!("the recording is not used: {error}"), format!("未使用录制内容：{error}")));

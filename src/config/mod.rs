@@ -6,6 +6,7 @@
 mod endpoint;
 mod file;
 mod layers;
+pub mod mcp;
 mod models;
 mod otlp;
 mod services;
@@ -20,10 +21,11 @@ use std::time::Duration;
 pub use endpoint::{EndpointConfig, EndpointFile};
 pub use file::{CONFIG_FILE, find_config_file};
 pub use layers::{Origin, Surroundings, load};
+pub use mcp::{McpServer, McpWire};
 pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
-    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, ResponseFormat,
-    SourceConfig, SourceKind, TlsConfig,
+    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, McpProtocol, McpProvides, ModelProfile, Price, RedactWhen, ResponseFormat,
+    RegionNames, SourceConfig, SourceKind, TlsConfig, TopicConfig,
 };
 pub use show::{render, shown};
 pub use template::TEMPLATE;
@@ -40,7 +42,10 @@ pub struct Config {
     pub knowledge: KnowledgeConfig,
     pub agent: AgentConfig,
     pub sources: BTreeMap<String, SourceConfig>,
-    pub mcp: BTreeMap<String, McpConfig>,
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Names of regions by their code, for the `logs` server.
+    pub regions: BTreeMap<String, RegionNames>,
+    pub topics: BTreeMap<String, TopicConfig>,
     /// `sqlite`, or a Postgres URL.
     pub sessions_url: String,
     pub redact: RedactConfig,
