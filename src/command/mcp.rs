@@ -9,6 +9,8 @@ use crate::domain::Lang;
 use crate::domain::text::{clean_line, counted};
 use crate::mcp::Fleet;
 
+mod serve;
+
 #[derive(Debug, Args)]
 pub struct McpArgs {
     #[command(subcommand)]
@@ -19,11 +21,14 @@ pub struct McpArgs {
 enum Action {
     /// Connect to the configured servers and show their state, protocol, tools and latency
     List,
+    /// Serve our tools to other hosts, over standard streams or HTTP
+    Serve(serve::ServeArgs),
 }
 
 pub async fn run(args: McpArgs, context: &Context) -> anyhow::Result<Exit> {
     match args.action {
         Action::List => list(context).await,
+        Action::Serve(args) => serve::run(args, context).await,
     }
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::Context;
-use crate::config::{McpProtocol, McpServer, McpWire};
+use crate::config::{McpProtocol, McpProvides, McpServer, McpWire};
 use crate::domain::{Lang, SourceReport, SourceStatus};
 use crate::mcp::remembered::{self, Changes};
+use crate::mcp::sources::{self, Provides};
 use crate::mcp::tool::{Approval, McpTool};
-use crate::mcp::{Fleet, Generation, McpError, ServerSettings, Wire};
+use crate::mcp::{Fleet, Generation, McpError, Offer, Server, ServerSettings, Wire};
 use crate::tool::Tool;
 use crate::tool::builtin::Sources;
 
@@ -24,22 +25,45 @@ pub struct Plugged {
 }
 
 /// Connects to all servers for a run that nobody attends.
-pub async fn plug(_sources: &mut Sources, lang: Lang, context: &Context) -> Plugged {
+pub async fn plug(into: &mut Sources, lang: Lang, context: &Context) -> Plugged {
     let fleet = connect(|_| true, context).await;
     report(&fleet, lang, context);
     let failed = fleet.failures.iter().map(|(name, error)| failed_source(name, error)).collect();
-    Plugged { tools: tools(&fleet, &Approval::Nobody), failed, fleet }
+    let mut tools = Vec::new();
+    for server in &fleet.servers {
+        let mut bound = Vec::new();
+        for provides in provided(server.name(), context) {
+            match sources::bind(server, provides, into) {
+                Ok(()) => bound.push(provides),
+                Err(lack) => context.warn(&format!("mcp.{}: {lack}", server.name())),
+            }
+        }
+        tools.extend(tools_of(server, &Approval::Nobody, |tool| !sources::is_asked_through_sources(tool, &bound)));
+    }
+    Plugged { tools, failed, fleet }
 }
 
 /// The tools of all servers.
 pub fn tools(fleet: &Fleet, approval: &Approval) -> Vec<Arc<dyn Tool>> {
-    let of_server = |server: &Arc<crate::mcp::Server>| -> Vec<Arc<dyn Tool>> {
-        let made = |offer: &crate::mcp::Offer| -> Arc<dyn Tool> {
-            Arc::new(McpTool::new(Arc::clone(server), offer.clone(), approval.clone()))
-        };
-        server.offers().iter().map(made).collect()
+    fleet.servers.iter().flat_map(|server| tools_of(server, approval, |_| true)).collect()
+}
+
+fn tools_of(server: &Arc<Server>, approval: &Approval, wanted: impl Fn(&str) -> bool) -> Vec<Arc<dyn Tool>> {
+    let made = |offer: &Offer| -> Arc<dyn Tool> {
+        Arc::new(McpTool::new(Arc::clone(server), offer.clone(), approval.clone()))
     };
-    fleet.servers.iter().flat_map(of_server).collect()
+    server.offers().iter().filter(|offer| wanted(&offer.tool)).map(made).collect()
+}
+
+/// What a server is configured to provide.
+fn provided(name: &str, context: &Context) -> Vec<Provides> {
+    let configured = context.config.mcp.get(name).map(|server| server.provides.as_slice()).unwrap_or_default();
+    let provides = |one: &McpProvides| match one {
+        McpProvides::Logs => Provides::Logs,
+        McpProvides::Metrics => Provides::Metrics,
+        McpProvides::Status => Provides::Status,
+    };
+    configured.iter().map(provides).collect()
 }
 
 /// Connects to the servers whose names are wanted, at the same time.

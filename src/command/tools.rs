@@ -23,7 +23,7 @@ use crate::tool::knowledge::{self, RetrieveKnowledge};
 use crate::tool::registry::Registry;
 
 /// The window of a call that names none, where no alert says when to look.
-const USUAL_WINDOW: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const USUAL_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug, Args)]
 pub struct ToolsArgs {
@@ -103,7 +103,7 @@ fn opened(sources: Sources, clock: ToolClock, topology: crate::domain::Topology)
 }
 
 /// The time around the incident's alert; the hour before its now where no alert can be read.
-async fn window_of(incident: &Incident) -> Window {
+pub(super) async fn window_of(incident: &Incident) -> Window {
     let batch = match incident.alert_path.is_file() {
         true => super::alert::read(&incident.alert_path.display().to_string()).await.ok(),
         false => None,

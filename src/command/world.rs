@@ -70,6 +70,11 @@ pub async fn build(
     World { registry, topology, absent, fleet: plugged.fleet }
 }
 
+/// What the configuration names as sources, for a server of other hosts.
+pub(super) async fn configured_sources(_zone: &TimeZone, _lang: Lang, _context: &Context) -> Sources {
+    Sources::default()
+}
+
 /// The tools of an incident that was recorded: they answer as they did then.
 fn recorded(incident: Option<&Incident>, lang: Lang, context: &Context) -> Option<World> {
     let incident = incident?;

@@ -7,12 +7,15 @@
 pub mod client;
 mod connect;
 mod error;
+mod exchange;
 mod handler;
 pub mod names;
 pub mod remembered;
 mod result;
 pub mod schema;
+pub mod serve;
 pub mod settings;
+pub mod sources;
 pub mod tool;
 
 pub use client::{Fleet, Offer, Server};

@@ -49,6 +49,21 @@ pub fn outcome(source: &str, result: CallToolResult) -> Outcome {
     })
 }
 
+/// The one value of an answer, for who knows its shape: what is structured, else the first text that is JSON.
+///
+/// # Errors
+/// The failure that the server says it is, with the kind that oncall's own servers name.
+pub fn value(result: CallToolResult) -> Result<Value, (FailureKind, String)> {
+    if result.is_error == Some(true) {
+        let named = result.structured_content.as_ref().map(|content| content["error"].clone());
+        let kind = named.and_then(|kind| serde_json::from_value(kind).ok()).unwrap_or(FailureKind::SourceError);
+        return Err((kind, clean_line(&texts(&result.content), MAX_ERROR_CHARS)));
+    }
+    let of_texts = || serde_json::from_str(&texts(&result.content)).ok();
+    let value = result.structured_content.clone().or_else(of_texts);
+    value.map(cleaned).ok_or_else(|| (FailureKind::SourceError, "it answered without structured content".to_owned()))
+}
+
 /// What of a block can be read; what cannot is a note.
 fn shown(block: &ContentBlock, notes: &mut Vec<String>) -> Option<Value> {
     let line = |text: &str| clean_line(text, MAX_NAME_CHARS);
