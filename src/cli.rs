@@ -7,7 +7,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, eval, handoff, index, logs,
-    metrics, prompts, search, session, tools, trace,
+    mcp, metrics, prompts, search, session, tools, trace,
 };
 use crate::config::{ConfigError, Overrides, Surroundings};
 use crate::domain::Lang;
@@ -116,6 +116,8 @@ pub enum Command {
     Eval(eval::EvalArgs),
     /// List the tools, or call one
     Tools(tools::ToolsArgs),
+    /// Serve our tools to other hosts, and plug in the servers of others
+    Mcp(mcp::McpArgs),
     /// Show the templates that a model gets, or copy them to change them
     Prompts(prompts::PromptsArgs),
     /// Check configuration, store, model and sources

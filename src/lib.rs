@@ -26,6 +26,8 @@ pub mod knowledge;
 pub mod session;
 /// Questions that can be asked.
 pub mod tool;
+/// The Model Context Protocol: tools of other servers, and ours for other hosts.
+pub mod mcp;
 /// Who plans and concludes.
 pub mod reason;
 /// The graph that runs it.

@@ -48,6 +48,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             Command::Handoff(args) => command::handoff::run(args, &context).await,
             Command::Eval(args) => command::eval::run(args, &context).await,
             Command::Tools(args) => command::tools::run(args, &context).await,
+            Command::Mcp(args) => command::mcp::run(args, &context).await,
             Command::Prompts(args) => command::prompts::run(args, &context).await,
             Command::Doctor(args) => command::doctor::run(args, &context).await,
             Command::Config(args) => command::config::run(args, &context).await,

@@ -37,6 +37,8 @@ pub struct AskOutcome {
     pub evidence: Vec<Evidence>,
     pub plan: Plan,
     pub usage: Usage,
+    /// Why calls were refused that nobody was there to agree to.
+    pub refused: Vec<String>,
 }
 
 /// A question in the shape of an alert, so that the same nodes can work on it.
@@ -73,13 +75,15 @@ pub async fn answer(mut ask: AskTask, llm: Arc<Llm>, crew: Crew) -> AskOutcome {
     };
     let routed =
         routed.unwrap_or_else(|| Routed { route: Route::Simple, reason: "it ended before a way was chosen".into() });
+    let refused = super::respond::not_allowed(&state.invocations);
     let status = match &result {
+        Ok(_) if !refused.is_empty() => RunStatus::Incomplete,
         Ok(_) => RunStatus::Complete,
         Err(ModelError::Cancelled) => RunStatus::Cancelled,
         Err(_) => RunStatus::Incomplete,
     };
     crew.events.emit(EventKind::RunEnded { status, diagnosis: None });
-    AskOutcome { routed, result, status, evidence: state.evidence, plan: state.plan, usage: state.usage }
+    AskOutcome { routed, result, status, evidence: state.evidence, plan: state.plan, usage: state.usage, refused }
 }
 
 /// From the question to its answer: what it leaves to the conversation is put in, a way is chosen and gone.

@@ -30,6 +30,9 @@ pub(super) fn run(
     if let (RunStatus::Complete, Some(reason)) = (status, crew.reasoner.shortfall(lang)) {
         (status, status_reason) = (RunStatus::Incomplete, Some(reason));
     }
+    if let (RunStatus::Complete, Some(reason)) = (status, not_allowed(&state.invocations).into_iter().next()) {
+        (status, status_reason) = (RunStatus::Incomplete, Some(reason));
+    }
     unchecked.extend(failing_tools_note(&failing, lang));
     unchecked.extend(stale_notes(&state.invocations, lang));
     unchecked.extend(crew.reasoner.notes(&state));
@@ -87,6 +90,20 @@ fn ending(stop: Option<Stop>, tools_failing: bool, lang: Lang) -> (RunStatus, Op
     }
 }
 
+/// Why calls were refused that nobody was there to agree to, each reason once.
+pub(super) fn not_allowed(invocations: &[Invocation]) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for invocation in invocations {
+        match &invocation.outcome {
+            Outcome::Failure(failure) if failure.kind == FailureKind::NotAllowed => reasons.push(failure.message.clone()),
+            _ => {}
+        }
+    }
+    reasons.sort();
+    reasons.dedup();
+    reasons
+}
+
 /// Tools that were closed, or never gave an answer however often they were asked.
 fn failing_tools(state: &State) -> Vec<String> {
     let mut answered: BTreeMap<&str, bool> = BTreeMap::new();
@@ -96,7 +113,8 @@ fn failing_tools(state: &State) -> Vec<String> {
             Outcome::Output(_) => true,
             // The caller's mistake, or the user's wish, says nothing about the tool.
             Outcome::Failure(failure) => {
-                if matches!(failure.kind, FailureKind::BadArguments | FailureKind::Cancelled) {
+                use FailureKind::{BadArguments, Cancelled, NotAllowed};
+                if matches!(failure.kind, BadArguments | Cancelled | NotAllowed) {
                     continue;
                 }
                 false

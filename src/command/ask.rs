@@ -158,8 +158,10 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
     let exit = match outcome.status {
         RunStatus::Cancelled => Exit::Interrupted,
         RunStatus::Incomplete if matches!(outcome.result, Err(ModelError::Budget(_))) => Exit::Incomplete,
+        RunStatus::Incomplete if !outcome.refused.is_empty() => Exit::Incomplete,
         RunStatus::Incomplete | RunStatus::Complete => Exit::Success,
     };
+    outcome.refused.iter().for_each(|reason| context.warn(reason));
     match &outcome.result {
         Ok(_) => print_answer(&outcome, &llm, lang, session_id, &mut recording, context)?,
         Err(error) => {
@@ -219,7 +221,9 @@ async fn ask(
         topology: world.topology,
         absent_sources: world.absent,
     };
-    answer(AskTask { question: asked.question, route: asked.args.route(), task }, llm, crew).await
+    let outcome = answer(AskTask { question: asked.question, route: asked.args.route(), task }, llm, crew).await;
+    world.fleet.close().await;
+    outcome
 }
 
 /// Tells on stderr what the agent does, and records it, until its run has ended: the reasoner keeps a sink of its own, so

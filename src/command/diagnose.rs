@@ -239,6 +239,7 @@ async fn diagnose(
     };
     let name = &task.alerts[0].name;
     let mut recording = Recording::of_diagnosis(&task.session_id, name, task.facts.lang, context)?;
+    let fleet = world.fleet;
     let run = tokio::spawn(agent::run(task, crew));
     while let Some(event) = received.recv().await {
         recording.event(&event);
@@ -250,6 +251,7 @@ async fn diagnose(
     let diagnosis = run.await?;
     renderer.finish(&diagnosis)?;
     recording.finish(context).await;
+    fleet.close().await;
     Ok(diagnosis)
 }
 

@@ -63,7 +63,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> anyhow::Result<Exit> {
     checks.push(store(context, lang).await);
     checks.extend(model_profiles(context, lang).await);
     checks.extend(sources::checks(context, lang).await);
-    checks.extend(servers(context, lang));
+    checks.extend(servers(context, lang).await);
     let failed = checks.iter().any(|check| check.health == Health::Failed);
     if context.is_json() {
         context.print(&format!("{}\n", json!({ "schema": "oncall.doctor/v1", "checks": checks })))?;
@@ -292,16 +292,27 @@ async fn probe(model: &ModelConfig) -> Result<String, ModelError> {
     Ok("Messages".into())
 }
 
-fn servers(context: &Context, lang: Lang) -> Vec<Check> {
-    let unsupported = |name: String| {
-        Check::note(
-            &name,
-            lang.pick("configured, but not asked by this version", "已配置，但本版本不会查询"),
+/// Every MCP server, connected as in a run.
+async fn servers(context: &Context, lang: Lang) -> Vec<Check> {
+    let fleet = super::servers::connect(|_| true, context).await;
+    let failed = fleet.failures.iter().map(|(name, error)| {
+        Check::failed(
+            &format!("mcp.{name}"),
+            error.to_string(),
             lang.pick(
-                "put the evidence into an incident folder: oncall diagnose --incident DIR",
-                "把证据放进事件目录：oncall diagnose --incident DIR",
+                format!("mend [mcp.{name}] in oncall.toml, or `oncall mcp remove {name}`; runs go on without it"),
+                format!("修正 oncall.toml 中的 [mcp.{name}]，或执行 `oncall mcp remove {name}`；运行时会跳过它"),
             ),
         )
-    };
-    context.config.mcp.keys().map(|name| unsupported(format!("mcp.{name}"))).collect()
+    });
+    let connected = fleet.servers.iter().map(|server| {
+        let about = server.about();
+        let tools = server.offers().len();
+        let (who, latency) = (about.server.as_deref().unwrap_or("-"), about.connected_in.as_millis());
+        let tools = lang.pick(counted(tools, "tool"), format!("{tools} 个工具"));
+        Check::ok(&format!("mcp.{}", server.name()), format!("{who}, {}, {latency} ms, {tools}", about.protocol))
+    });
+    let checks = failed.chain(connected).collect();
+    fleet.close().await;
+    checks
 }

@@ -9,9 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Exit, Unreachable, Verbosity, bad_input, live, world};
+use super::{Context, Exit, Unreachable, Verbosity, bad_input, live, servers, world};
 use crate::domain::{Call, Failure, FailureKind, Finding, Lang, Outcome, Output, Served, ToolSpec, Window};
 use crate::event::EventSink;
+use crate::mcp::Fleet;
+use crate::mcp::tool::Approval;
 use crate::reason::words;
 use crate::source::incident::Incident;
 use crate::tool::arguments::ToolClock;
@@ -21,7 +23,7 @@ use crate::tool::knowledge::{self, RetrieveKnowledge};
 use crate::tool::registry::Registry;
 
 /// The window of a call that names none, where no alert says when to look.
-const USUAL_WINDOW: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const USUAL_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug, Args)]
 pub struct ToolsArgs {
@@ -52,7 +54,17 @@ enum Action {
 
 pub async fn run(args: ToolsArgs, context: &Context) -> anyhow::Result<Exit> {
     match args.action {
-        Action::List { incident } => list(&open(incident, context).await?, context),
+        Action::List { incident } => {
+            let mut opened = open(incident, context).await?;
+            let fleet = servers::connect(|_| true, context).await;
+            servers::report(&fleet, context.lang.unwrap_or_default(), context);
+            servers::tools(&fleet, &Approval::Given).into_iter().for_each(|tool| {
+                opened.registry.add(tool);
+            });
+            let exit = list(&opened, context);
+            fleet.close().await;
+            exit
+        }
         Action::Call { name, arguments, incident } => {
             let arguments = serde_json::from_str(&arguments)
                 .map_err(|error| bad_input(format!("the arguments are no JSON: {error}")))?;
@@ -92,7 +104,7 @@ fn opened(sources: Sources, clock: ToolClock, topology: crate::domain::Topology)
 }
 
 /// The time around the incident's alert; the hour before its now where no alert can be read.
-async fn window_of(incident: &Incident) -> Window {
+pub(super) async fn window_of(incident: &Incident) -> Window {
     let batch = match incident.alert_path.is_file() {
         true => super::alert::read(&incident.alert_path.display().to_string()).await.ok(),
         false => None,
@@ -153,6 +165,10 @@ async fn call(opened: Opened, call: Call, context: &Context) -> anyhow::Result<E
         let base = opened.map_err(|error| Unreachable(format!("the runbooks cannot be consulted: {error}")))?;
         registry.add(Arc::new(RetrieveKnowledge::new(Arc::new(base), context.config.knowledge.top_k)));
     }
+    let fleet = servers_of(&call, context).await?;
+    servers::tools(&fleet, &Approval::Given).into_iter().for_each(|tool| {
+        registry.add(tool);
+    });
     let agent = &context.config.agent;
     let settings = InvokerSettings { deadline: agent.tool_timeout, ..InvokerSettings::default() };
     // One call needs no record; the sink does not mind that nobody listens.
@@ -166,6 +182,7 @@ async fn call(opened: Opened, call: Call, context: &Context) -> anyhow::Result<E
     });
     let outcome = Invoker::new(registry, settings, events).invoke(&call, None, &cancel).await;
     watch.abort();
+    fleet.close().await;
     match outcome {
         Outcome::Output(output) => {
             context.print(&render(&call, &output, &zone, lang, context))?;
@@ -173,6 +190,17 @@ async fn call(opened: Opened, call: Call, context: &Context) -> anyhow::Result<E
         }
         Outcome::Failure(failure) => ended(failure),
     }
+}
+
+/// The server that a call names, connected; none for a built-in tool.
+async fn servers_of(call: &Call, context: &Context) -> anyhow::Result<Fleet> {
+    let named = crate::mcp::names::server_of(&call.tool).filter(|name| context.config.mcp.contains_key(*name));
+    let Some(name) = named else { return Ok(Fleet::default()) };
+    let fleet = servers::connect(|server| server == name, context).await;
+    if let Some((name, error)) = fleet.failures.first() {
+        return Err(Unreachable(format!("mcp.{name}: {error}")).into());
+    }
+    Ok(fleet)
 }
 
 fn render(call: &Call, output: &Output, zone: &TimeZone, lang: Lang, context: &Context) -> String {
@@ -184,6 +212,7 @@ fn render(call: &Call, output: &Output, zone: &TimeZone, lang: Lang, context: &C
     for finding in &output.findings {
         // What has no type of its own is shown whole: a summary would cut it.
         let line = match finding {
+            Finding::Other { value: Value::String(text) } => text.clone(),
             Finding::Other { value } => value.to_string(),
             finding => words::summarize(finding, lang, zone),
         };
@@ -214,7 +243,8 @@ fn ended(failure: Failure) -> anyhow::Result<Exit> {
         FailureKind::BadArguments => Err(bad_input(message)),
         FailureKind::Timeout | FailureKind::Unauthorized | FailureKind::Unavailable => Err(Unreachable(message).into()),
         FailureKind::Cancelled => Ok(Exit::Interrupted),
-        FailureKind::SourceError | FailureKind::Closed => Err(anyhow::anyhow!(message)),
+
+        FailureKind::SourceError | FailureKind::Closed | FailureKind::NotAllowed => Err(anyhow::anyhow!(message)),
     }
 }
 

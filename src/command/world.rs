@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::live;
 use super::record::EXCHANGES;
+use super::servers::{self, Plugged};
 use super::{Context, index, memory};
 use crate::domain::{Alert, Facts, History, Lang, SourceReport, SourceStatus, Topology};
 use crate::knowledge::{Knowledge, Use};
+use crate::mcp::Fleet;
 use crate::source::incident::Incident;
 use crate::tool::arguments::ToolClock;
 use crate::tool::builtin::{SourceKind, Sources, builtin_tools};
@@ -20,10 +23,12 @@ use crate::tool::replay::replayed;
 pub struct World {
     pub registry: Registry,
     pub topology: Topology,
-    /// Kinds of evidence that nothing is there for.
+    /// Kinds of evidence that nothing is there for, and servers that could not be connected.
     pub absent: Vec<SourceReport>,
     /// What is remembered of the alert.
     pub history: Option<History>,
+    /// The MCP servers that some of the tools belong to.
+    pub fleet: Fleet,
 }
 
 /// The tools for an incident, or else for the configured sources that fit the labels of an alert, with the knowledge
@@ -39,18 +44,27 @@ pub async fn build(
     if let Some(recorded) = recorded(incident, lang, context) {
         return recorded;
     }
-    let (sources, left_out) = match incident {
+    let (mut sources, left_out) = match incident {
         Some(incident) => (Sources::from(incident), Vec::new()),
         None => {
             let live = live::open(alert.map(|alert| &alert.labels), facts.now, zone, lang, context).await;
             (live.sources, live.left_out)
         }
     };
+    let plugged = match incident {
+        // An incident is a world of its own time: servers of today know nothing of it.
+        Some(_) => Plugged::default(),
+        None => servers::plug(&mut sources, lang, context).await,
+    };
     let mut absent: Vec<SourceReport> = sources.absent().into_iter().map(|kind| absent_report(kind, lang)).collect();
     absent.extend(left_out);
     let topology = incident.map(|incident| incident.topology.clone()).unwrap_or_default();
     let clock = ToolClock { now: facts.now, window: facts.window, zone: zone.clone() };
     let mut registry = builtin_tools(sources, clock, topology.clone());
+    absent.extend(plugged.failed);
+    plugged.tools.into_iter().for_each(|tool| {
+        registry.add(tool);
+    });
     let mut history = None;
     match open_knowledge(context).await {
         Ok(knowledge) => {
@@ -75,7 +89,12 @@ pub async fn build(
     for warning in incident.into_iter().flat_map(|incident| &incident.warnings) {
         context.warn(warning);
     }
-    World { registry, topology, absent, history }
+    World { registry, topology, absent, history, fleet: plugged.fleet }
+}
+
+/// What the configuration names as sources, for a server of other hosts.
+pub(super) async fn configured_sources(zone: &TimeZone, lang: Lang, context: &Context) -> Sources {
+    live::open(None, Timestamp::now(), zone, lang, context).await.sources
 }
 
 /// The tools of an incident that was recorded: they answer as they did then.
@@ -85,7 +104,8 @@ fn recorded(incident: Option<&Incident>, lang: Lang, context: &Context) -> Optio
         Ok(found) => {
             let (registry, absent) = found?;
             // What a machine remembers is no part of a recording.
-            Some(World { registry, topology: incident.topology.clone(), absent, history: None })
+            let topology = incident.topology.clone();
+            Some(World { registry, topology, absent, history: None, fleet: Fleet::default() })
         }
         Err(error) => {
             context.warn(&lang.pick(format!("the recording is not used: {error}"), format!("未使用录制内容：{error}")));

@@ -263,7 +263,9 @@ fn check(
             prompts: agent.prompts.map(|dir| base.join(dir)),
         },
         sources: services.sources(&file.sources)?,
-        mcp: file.mcp,
+        mcp: super::mcp::check(&file.mcp, base, variables, values)?,
+        regions: file.regions,
+        topics: file.topics,
         sessions_url: file.sessions.unwrap_or_default().url.unwrap_or_else(|| "sqlite".into()),
         redact: services.redact(file.redact.unwrap_or_default())?,
         serve_listen: file.serve.unwrap_or_default().listen.unwrap_or_default(),
@@ -276,7 +278,21 @@ fn check(
     check_model(&config, values)?;
     config.chosen = services.chosen(&config, &roles)?;
     check_chunk(&config, values)?;
+    check_topics(&config, values)?;
     Ok(config)
+}
+
+fn check_topics(config: &Config, values: &Values) -> Result<(), ConfigError> {
+    for (name, topic) in &config.topics {
+        let Some(region) = topic.region.as_deref().filter(|region| !config.regions.contains_key(*region)) else { continue };
+        let known = config.regions.keys().map(String::as_str);
+        let hint = nearest(region, known).map_or_else(
+            || "expected a key of [regions], such as ap-shanghai = [\"Shanghai\"]".to_owned(),
+            |near| format!("did you mean \"{near}\"?"),
+        );
+        return Err(invalid(&format!("topics.{name}.region"), values, format!("there is no region \"{region}\"; {hint}")));
+    }
+    Ok(())
 }
 
 pub(super) fn invalid(key: &str, values: &Values, message: String) -> ConfigError {

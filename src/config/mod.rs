@@ -6,6 +6,7 @@
 mod endpoint;
 mod file;
 mod layers;
+pub mod mcp;
 mod models;
 mod otlp;
 mod services;
@@ -21,11 +22,11 @@ use std::time::Duration;
 pub use endpoint::{EndpointConfig, EndpointFile};
 pub use file::{CONFIG_FILE, find_config_file};
 pub use layers::{Origin, Surroundings, load};
+pub use mcp::{McpServer, McpWire};
 pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
-    LogFields,
-    AuthConfig, ChunkConfig, IndexConfig, IndexKind, McpConfig, ModelProfile, Price, RedactWhen, ResponseFormat,
-    SourceKind, TlsConfig,
+    AuthConfig, ChunkConfig, IndexConfig, IndexKind, LogFields, McpConfig, McpProtocol, McpProvides, ModelProfile, Price,
+    RedactWhen, RegionNames, ResponseFormat, SourceKind, TlsConfig, TopicConfig,
 };
 pub use show::{render, shown};
 pub use sources::{
@@ -45,7 +46,10 @@ pub struct Config {
     pub knowledge: KnowledgeConfig,
     pub agent: AgentConfig,
     pub sources: BTreeMap<String, SourceSettings>,
-    pub mcp: BTreeMap<String, McpConfig>,
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Names of regions by their code, for the `logs` server.
+    pub regions: BTreeMap<String, RegionNames>,
+    pub topics: BTreeMap<String, TopicConfig>,
     /// `sqlite`, or a Postgres URL.
     pub sessions_url: String,
     pub redact: RedactConfig,

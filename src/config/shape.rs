@@ -20,6 +20,11 @@ pub struct File {
     pub sources: BTreeMap<String, SourceConfig>,
     #[serde(default)]
     pub mcp: BTreeMap<String, McpConfig>,
+    /// Names of regions by their code.
+    #[serde(default)]
+    pub regions: BTreeMap<String, RegionNames>,
+    #[serde(default)]
+    pub topics: BTreeMap<String, TopicConfig>,
     pub sessions: Option<SessionsFile>,
     pub redact: Option<RedactFile>,
     pub serve: Option<ServeFile>,
@@ -299,7 +304,7 @@ pub struct BasicAuth {
 }
 
 /// One MCP server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a table", deny_unknown_fields)]
 pub struct McpConfig {
     pub command: Option<String>,
@@ -311,12 +316,56 @@ pub struct McpConfig {
     pub url: Option<String>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// `bearer_env` or `token_file`.
+    pub auth: Option<AuthConfig>,
+    pub tls: Option<TlsConfig>,
+    pub proxy: Option<String>,
+    /// For connecting and listing the tools.
+    pub start_timeout: Option<String>,
+    pub protocol: Option<McpProtocol>,
     #[serde(default)]
     pub allow: Vec<String>,
     #[serde(default)]
     pub deny: Vec<String>,
     #[serde(default)]
-    pub provides: Vec<String>,
+    pub provides: Vec<McpProvides>,
+}
+
+/// Which generation of the protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpProtocol {
+    /// Discovery is tried first, then the handshake.
+    #[default]
+    Auto,
+    /// With the `initialize` handshake (2025-11-25 and before).
+    Initialize,
+    /// Stateless, with `server/discover` (2026-07-28 and later).
+    Discover,
+}
+
+/// What of oncall's own sources a server stands in for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpProvides {
+    Logs,
+    Metrics,
+    Status,
+}
+
+/// A place that log topics lie in, as `[regions]` names it.
+pub type RegionNames = Vec<String>;
+
+/// A log topic, as the `logs` server tells it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(expecting = "a table", deny_unknown_fields)]
+pub struct TopicConfig {
+    /// A key of `[regions]`.
+    pub region: Option<String>,
+    /// The services whose logs it holds.
+    #[serde(default)]
+    pub services: Vec<String>,
+    pub description: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

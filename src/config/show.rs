@@ -34,7 +34,8 @@ pub fn render(config: &Config) -> String {
 fn masked(key: &str, value: &toml::Value) -> String {
     let lower = key.to_lowercase();
     let names_a_variable = lower.ends_with("_env") || lower.ends_with("_file");
-    if !names_a_variable && SECRET_WORDS.iter().any(|word| lower.contains(word)) {
+    let is_environment = lower.starts_with("mcp.") && lower.contains(".env.");
+    if is_environment || !names_a_variable && SECRET_WORDS.iter().any(|word| lower.contains(word)) {
         return "\"***\"".into();
     }
     match value {

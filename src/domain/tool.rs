@@ -74,6 +74,8 @@ pub enum FailureKind {
     /// Closed for this run after repeated failures.
     Closed,
     Cancelled,
+    /// Nobody is there to agree to a call that may do more than read.
+    NotAllowed,
 }
 
 impl FailureKind {
@@ -87,6 +89,7 @@ impl FailureKind {
             Self::SourceError => "source_error",
             Self::Closed => "closed",
             Self::Cancelled => "cancelled",
+            Self::NotAllowed => "not_allowed",
         }
     }
 

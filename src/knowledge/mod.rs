@@ -301,6 +301,14 @@ impl Knowledge {
         Ok(self.store.stored().await?.len())
     }
 
+    /// The documents by path, with the number of passages of each, sorted.
+    pub async fn document_list(&self) -> Result<Vec<(String, usize)>, KnowledgeError> {
+        let stored = self.store.stored().await?;
+        let mut list: Vec<_> = stored.into_values().map(|document| (document.source, document.chunks)).collect();
+        list.sort();
+        Ok(list)
+    }
+
     /// The number of passages.
     pub async fn passages(&self) -> Result<usize, KnowledgeError> {
         Ok(self.store.count().await?)

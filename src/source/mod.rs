@@ -22,6 +22,7 @@ pub use bounded::Bounded;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::domain::{
     Change, FailureKind, KubeEvent, LogEvent, MetricInfo, NodeStatus, PodStatus, Rollout, Sample, Series, Window,
@@ -136,7 +137,8 @@ pub struct StatusQuery {
 }
 
 /// What a status source knows.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StatusAnswer {
     pub workloads: Vec<Workload>,
     pub pods: Vec<PodStatus>,

@@ -207,7 +207,8 @@ impl Invoker {
                 Outcome::Output(output)
             }
             Outcome::Failure(failure) => {
-                if matches!(failure.kind, FailureKind::BadArguments | FailureKind::Cancelled) {
+                use FailureKind::{BadArguments, Cancelled, NotAllowed};
+                if matches!(failure.kind, BadArguments | Cancelled | NotAllowed) {
                     return Outcome::Failure(failure);
                 }
                 self.count_failure(&call.tool);

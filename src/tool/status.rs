@@ -100,13 +100,13 @@ impl Tool for WorkloadStatus {
 }
 
 /// What several sources answered together; their notes are the roll's.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     pub roll: Roll,
     pub answer: StatusAnswer,
 }
 
 /// Asks all sources at once.
-pub(super) async fn ask(sources: &[Arc<dyn StatusSource>], query: &StatusQuery) -> Result<Asked, Failure> {
+pub(crate) async fn ask(sources: &[Arc<dyn StatusSource>], query: &StatusQuery) -> Result<Asked, Failure> {
     let answers = futures::future::join_all(sources.iter().map(|source| source.status(query))).await;
     let (mut roll, mut all) = (Roll::default(), StatusAnswer::default());
     for (source, answer) in sources.iter().zip(answers) {

@@ -23,11 +23,12 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("llm", with(&[])),
         ("source", with(&[])),
         ("tool", with(&[&["alert", "analysis", "knowledge", "source"]])),
+        ("mcp", with(&[&["alert", "analysis", "knowledge", "source", "tool"]])),
         ("reason", with(&[&["alert", "analysis", "knowledge", "llm", "source", "tool"]])),
         ("agent", with(&[&["alert", "analysis", "knowledge", "llm", "source", "tool", "reason"]])),
         ("ui", with(&[&["reason", "trace"]])),
         ("command", {
-            let mut all = with(&[&["config", "session", "trace", "tool", "reason", "agent", "ui", "cli"]]);
+            let mut all = with(&[&["config", "session", "trace", "tool", "mcp", "reason", "agent", "ui", "cli"]]);
             all.extend(evidence);
             all
         }),
