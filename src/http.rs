@@ -141,7 +141,9 @@ impl Credentials {
             Self::Basic { user, password } => request.basic_auth(user, Some(password)),
             Self::ApiKey(key) => request.header(AUTHORIZATION, format!("ApiKey {key}")),
             Self::Missing(variable) => {
-                return Err(HttpError::Settings(format!("the variable {variable} is not set: set it to the credentials")));
+                return Err(HttpError::Settings(format!(
+                    "the variable {variable} is not set: set it to the credentials"
+                )));
             }
         })
     }
@@ -297,10 +299,13 @@ async fn send_once(request: RequestBuilder) -> Result<Response, HttpError> {
 /// Where an answer points that was not followed.
 fn redirected(response: &Response) -> Option<String> {
     let place = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
-    let place = place.to_str().map_or_else(|_| "elsewhere".to_owned(), |place| match response.url().join(place) {
-        Ok(url) => shown(&url),
-        Err(_) => clean_line(place, QUOTED_CHARS),
-    });
+    let place = place.to_str().map_or_else(
+        |_| "elsewhere".to_owned(),
+        |place| match response.url().join(place) {
+            Ok(url) => shown(&url),
+            Err(_) => clean_line(place, QUOTED_CHARS),
+        },
+    );
     Some(format!("it redirects to {place}: configure that address, or log in there"))
 }
 

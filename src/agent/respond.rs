@@ -95,7 +95,9 @@ pub(super) fn not_allowed(invocations: &[Invocation]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for invocation in invocations {
         match &invocation.outcome {
-            Outcome::Failure(failure) if failure.kind == FailureKind::NotAllowed => reasons.push(failure.message.clone()),
+            Outcome::Failure(failure) if failure.kind == FailureKind::NotAllowed => {
+                reasons.push(failure.message.clone())
+            }
             _ => {}
         }
     }

@@ -148,11 +148,18 @@ mod tests {
         let yaml = "{apiVersion: v1, kind: Config, current-context: b, clusters: [], users: [], contexts: [{name: 'arn:x/a'}, {name: b}]}";
         let config = Kubeconfig::from_yaml(yaml).unwrap();
         let commented = kubernetes(&config);
-        assert!(commented.contains("# [sources.kube-b]\n# kind = \"kubernetes\"\n# context = \"b\"   # the current context"));
+        assert!(
+            commented
+                .contains("# [sources.kube-b]\n# kind = \"kubernetes\"\n# context = \"b\"   # the current context")
+        );
         let text: String =
             USUAL.iter().map(|usual| entry(usual, "http://127.0.0.1:1")).chain([commented.replace("# ", "")]).collect();
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("oncall.toml"), crate::config::TEMPLATE.to_owned() + &text.replace("the current context", "# x")).unwrap();
+        std::fs::write(
+            dir.path().join("oncall.toml"),
+            crate::config::TEMPLATE.to_owned() + &text.replace("the current context", "# x"),
+        )
+        .unwrap();
         let around = crate::config::Surroundings { working_dir: dir.path().into(), ..Default::default() };
         let config = crate::config::load(&crate::config::Overrides::default(), &around).unwrap();
         assert_eq!(config.sources.len(), USUAL.len() + 2);

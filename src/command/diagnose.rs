@@ -153,11 +153,7 @@ async fn chosen_alerts(
 }
 
 /// The payload: `--alert`, else the incident's own.
-async fn read_batch(
-    args: &DiagnoseArgs,
-    incident: Option<&Incident>,
-    context: &Context,
-) -> anyhow::Result<AlertBatch> {
+async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>, context: &Context) -> anyhow::Result<AlertBatch> {
     let place = match (&args.alert, incident) {
         (Some(place), _) => place.clone(),
         (None, Some(incident)) if !incident.alert_path.is_file() => {

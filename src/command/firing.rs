@@ -124,12 +124,16 @@ fn listing(alerts: &[(Alert, Option<String>)], lang: Lang) -> String {
     let plain: Vec<Alert> = alerts.iter().map(|(alert, _)| alert.clone()).collect();
     let quiet = alerts.iter().filter(|(alert, _)| alert.status == AlertStatus::Suppressed).count();
     let loud = alerts.len() - quiet;
-    let mut text =
-        lang.pick(format!("{} firing, {quiet} quiet", counted(loud, "alert")), format!("{loud} 条告警触发，{quiet} 条静默"));
+    let mut text = lang.pick(
+        format!("{} firing, {quiet} quiet", counted(loud, "alert")),
+        format!("{loud} 条告警触发，{quiet} 条静默"),
+    );
     for (number, group) in alert::groups(&plain).iter().enumerate() {
         let services: Vec<&str> = group.iter().filter_map(|index| plain[*index].service.as_deref()).collect();
         let service = services.first().map(|name| clean_line(name, MAX_NAME_CHARS)).unwrap_or_default();
-        text.push_str(&lang.pick(format!("\ngroup {}: {service}", number + 1), format!("\n第 {} 组：{service}", number + 1)));
+        text.push_str(
+            &lang.pick(format!("\ngroup {}: {service}", number + 1), format!("\n第 {} 组：{service}", number + 1)),
+        );
         for &index in group.iter().take(MAX_LISTED) {
             let (alert, why) = &alerts[index];
             let name = clean_line(&alert.name, MAX_NAME_CHARS);
@@ -182,10 +186,8 @@ mod tests {
              "startsAt": "2026-03-04T06:31:00Z", "status": {"state": "suppressed", "silencedBy": ["s1"], "inhibitedBy": ["f1"]}},
         ]);
         let silence = Silence { id: "s1".into(), comment: "known".into(), by: "ann".into(), until: None };
-        let quiet = crate::source::alertmanager::Quiet {
-            silenced_by: vec!["s1".into()],
-            inhibited_by: vec!["f1".into()],
-        };
+        let quiet =
+            crate::source::alertmanager::Quiet { silenced_by: vec!["s1".into()], inhibited_by: vec!["f1".into()] };
         let fired = Fired {
             payload: payload.clone(),
             quiet: BTreeMap::from([("f2".into(), quiet)]),

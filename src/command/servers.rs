@@ -94,7 +94,9 @@ pub fn settings_of(name: &str, server: &McpServer) -> Result<ServerSettings, Mcp
         McpWire::Stdio { command, args, env, cwd } => {
             Wire::Stdio { command: command.clone(), args: args.clone(), env: env.clone(), cwd: cwd.clone() }
         }
-        McpWire::Http { url, http, bearer } => Wire::Http { url: url.clone(), http: http.clone(), bearer: bearer.clone() },
+        McpWire::Http { url, http, bearer } => {
+            Wire::Http { url: url.clone(), http: http.clone(), bearer: bearer.clone() }
+        }
     };
     Ok(ServerSettings {
         name: name.to_owned(),

@@ -284,13 +284,19 @@ fn check(
 
 fn check_topics(config: &Config, values: &Values) -> Result<(), ConfigError> {
     for (name, topic) in &config.topics {
-        let Some(region) = topic.region.as_deref().filter(|region| !config.regions.contains_key(*region)) else { continue };
+        let Some(region) = topic.region.as_deref().filter(|region| !config.regions.contains_key(*region)) else {
+            continue;
+        };
         let known = config.regions.keys().map(String::as_str);
         let hint = nearest(region, known).map_or_else(
             || "expected a key of [regions], such as ap-shanghai = [\"Shanghai\"]".to_owned(),
             |near| format!("did you mean \"{near}\"?"),
         );
-        return Err(invalid(&format!("topics.{name}.region"), values, format!("there is no region \"{region}\"; {hint}")));
+        return Err(invalid(
+            &format!("topics.{name}.region"),
+            values,
+            format!("there is no region \"{region}\"; {hint}"),
+        ));
     }
     Ok(())
 }

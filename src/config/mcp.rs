@@ -115,7 +115,9 @@ pub(super) fn check(
 pub fn check_name(name: &str) -> Result<(), String> {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if name.is_empty() || name.len() > MAX_NAME_CHARS || !is_plain {
-        return Err(format!("is no name of a server: expected up to {MAX_NAME_CHARS} of the characters A-Z a-z 0-9 - _"));
+        return Err(format!(
+            "is no name of a server: expected up to {MAX_NAME_CHARS} of the characters A-Z a-z 0-9 - _"
+        ));
     }
     if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
         return Err("is no name of a server: `__` parts it from the names of its tools".to_owned());
@@ -321,7 +323,8 @@ mod tests {
 
     #[test]
     fn a_child_gets_the_usual_variables_and_those_that_are_named() {
-        let server = server("command = \"time\"\nargs = [\"--zone\", \"${ZONE:-UTC}\"]\nenv = { TOKEN = \"${SECRET}\" }\n");
+        let server =
+            server("command = \"time\"\nargs = [\"--zone\", \"${ZONE:-UTC}\"]\nenv = { TOKEN = \"${SECRET}\" }\n");
         let McpWire::Stdio { command, args, env, cwd } = server.wire else { panic!("{:?}", server.wire) };
         assert_eq!((command.as_str(), args, cwd), ("time", vec!["--zone".to_owned(), "UTC".to_owned()], None));
         let want = [("PATH", "/bin"), ("TOKEN", "s3cret")].map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -341,7 +344,8 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_not_set_is_kept_for_the_moment_of_connecting() {
-        let server = server("url = \"http://h/mcp\"\nauth = { bearer_env = \"NOSUCH\" }\nheaders = { A = \"${env:GONE}\" }\n");
+        let server =
+            server("url = \"http://h/mcp\"\nauth = { bearer_env = \"NOSUCH\" }\nheaders = { A = \"${env:GONE}\" }\n");
         assert_eq!(server.unset, ["GONE".to_owned(), "NOSUCH".to_owned()].into());
     }
 
@@ -349,12 +353,18 @@ mod tests {
     fn what_cannot_work_is_named() {
         let error = |text: &str| loaded(text).unwrap_err();
         for (text, want) in [
-            ("[mcp.a]\nallow = []\n", "mcp.a.command: is missing: expected the program to start, or `url` of a running server"),
+            (
+                "[mcp.a]\nallow = []\n",
+                "mcp.a.command: is missing: expected the program to start, or `url` of a running server",
+            ),
             (
                 "[mcp.a]\ncommand = \"x\"\nurl = \"http://h\"\n",
                 "DIR/oncall.toml: mcp.a.url: stands beside `command`: expected one of the two",
             ),
-            ("[mcp.a__b]\ncommand = \"x\"\n", "mcp.a__b: is no name of a server: `__` parts it from the names of its tools"),
+            (
+                "[mcp.a__b]\ncommand = \"x\"\n",
+                "mcp.a__b: is no name of a server: `__` parts it from the names of its tools",
+            ),
             ("[mcp.a]\nurl = \"h:80\"\n", "DIR/oncall.toml: mcp.a.url: \"h:80\": expected http:// or https://"),
             (
                 "[mcp.a]\nurl = \"http://h\"\ncwd = \"x\"\n",

@@ -25,13 +25,11 @@ pub use layers::{Origin, Surroundings, load};
 pub use mcp::{McpServer, McpWire};
 pub use models::{ModelConfig, ModelProvider, ModelsConfig};
 pub use shape::{
-    AuthConfig, ChunkConfig, IndexConfig, IndexKind, LogFields, McpConfig, McpProtocol, McpProvides, ModelProfile, Price,
-    RedactWhen, RegionNames, ResponseFormat, SourceKind, TlsConfig, TopicConfig,
+    AuthConfig, ChunkConfig, IndexConfig, IndexKind, LogFields, McpConfig, McpProtocol, McpProvides, ModelProfile,
+    Price, RedactWhen, RegionNames, ResponseFormat, SourceKind, TlsConfig, TopicConfig,
 };
 pub use show::{render, shown};
-pub use sources::{
-    FileSettings, KubernetesSettings, LogSettings, SourceAt, SourceSettings,
-};
+pub use sources::{FileSettings, KubernetesSettings, LogSettings, SourceAt, SourceSettings};
 pub use template::TEMPLATE;
 
 /// Everything that can be set, checked.

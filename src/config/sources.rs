@@ -113,12 +113,16 @@ impl Checker<'_> {
     ///
     /// # Errors
     /// The first key that is wrong, with its table.
-    pub fn sources(&self, files: &BTreeMap<String, SourceConfig>) -> Result<BTreeMap<String, SourceSettings>, ConfigError> {
+    pub fn sources(
+        &self,
+        files: &BTreeMap<String, SourceConfig>,
+    ) -> Result<BTreeMap<String, SourceSettings>, ConfigError> {
         files
             .iter()
             .map(|(name, file)| {
                 let checked = self.source(name, file);
-                let checked = checked.map_err(|(key, message)| self.wrong(&format!("sources.{name}.{key}"), message))?;
+                let checked =
+                    checked.map_err(|(key, message)| self.wrong(&format!("sources.{name}.{key}"), message))?;
                 Ok((name.clone(), checked))
             })
             .collect()
@@ -129,11 +133,9 @@ impl Checker<'_> {
         let at = match file.kind {
             SourceKind::Prometheus => SourceAt::Prometheus(self.remote(name, file)?),
             SourceKind::Alertmanager => SourceAt::Alertmanager(self.remote(name, file)?),
-            SourceKind::Elasticsearch => SourceAt::Elasticsearch {
-                remote: self.remote(name, file)?,
-                index: index(file)?,
-                logs: logs(file)?,
-            },
+            SourceKind::Elasticsearch => {
+                SourceAt::Elasticsearch { remote: self.remote(name, file)?, index: index(file)?, logs: logs(file)? }
+            }
             SourceKind::Loki => SourceAt::Loki { remote: self.remote(name, file)?, logs: logs(file)? },
             SourceKind::Victorialogs => SourceAt::Victorialogs { remote: self.remote(name, file)?, logs: logs(file)? },
             SourceKind::Kubernetes => SourceAt::Kubernetes(KubernetesSettings {
@@ -156,12 +158,16 @@ impl Checker<'_> {
                 return Err(wrong("url", format!("is missing: expected a URL such as \"{}\"", usual_url(file.kind))));
             }
         };
-        let parsed = reqwest::Url::parse(&url).map_err(|error| wrong("url", format!("\"{url}\" is no URL: {error}")))?;
+        let parsed =
+            reqwest::Url::parse(&url).map_err(|error| wrong("url", format!("\"{url}\" is no URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(wrong("url", format!("\"{url}\": expected http:// or https://")));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(wrong("url", "holds a user or a password: give them by auth = { basic = { user, password_env } }"));
+            return Err(wrong(
+                "url",
+                "holds a user or a password: give them by auth = { basic = { user, password_env } }",
+            ));
         }
         let mut headers = file.headers.clone();
         if let Some(tenant) = &file.tenant {
@@ -186,7 +192,8 @@ impl Checker<'_> {
 
     fn credentials(&self, auth: Option<&AuthConfig>) -> Result<Credentials, Wrong> {
         let Some(auth) = auth else { return Ok(Credentials::None) };
-        let value = |name: &str| self.variables.get(name).map(|value| value.trim().to_owned()).filter(|v| !v.is_empty());
+        let value =
+            |name: &str| self.variables.get(name).map(|value| value.trim().to_owned()).filter(|v| !v.is_empty());
         let secret = |key: &str, name: &str, make: &dyn Fn(String) -> Credentials| {
             // A key in place of its variable's name would be shown in messages.
             if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') || name.len() > 64 {
@@ -217,7 +224,10 @@ impl Checker<'_> {
 
     fn files(&self, file: &SourceConfig) -> Result<FileSettings, Wrong> {
         if file.paths.is_empty() {
-            return Err(wrong("paths", "is missing: expected files, folders or patterns such as [\"/var/log/app/*.log\"]"));
+            return Err(wrong(
+                "paths",
+                "is missing: expected files, folders or patterns such as [\"/var/log/app/*.log\"]",
+            ));
         }
         let zone = match &file.timezone {
             None => None,
@@ -286,7 +296,10 @@ fn index(file: &SourceConfig) -> Result<String, Wrong> {
     let index = file.index.clone().unwrap_or_else(|| "*".to_owned());
     let is_plain = |c: char| c.is_alphanumeric() || "*-_.,:<>{}/+@".contains(c);
     if index.is_empty() || !index.chars().all(is_plain) || index.contains("..") || index.starts_with('/') {
-        return Err(wrong("index", format!("\"{index}\" is no index: expected one such as \"logs-*\" or \"app-a,app-b\"")));
+        return Err(wrong(
+            "index",
+            format!("\"{index}\" is no index: expected one such as \"logs-*\" or \"app-a,app-b\""),
+        ));
     }
     Ok(index)
 }
@@ -301,7 +314,8 @@ fn logs(file: &SourceConfig) -> Result<LogSettings, Wrong> {
 
 /// `NAME:BASE64(domain$elasticsearch-id$kibana-id)`, as Elastic Cloud shows it; a port may follow the domain or the id.
 fn cloud_url(id: &str) -> Result<String, Wrong> {
-    let unreadable = || wrong("cloud_id", "cannot be read: expected \"NAME:…\" as the console of Elastic Cloud shows it");
+    let unreadable =
+        || wrong("cloud_id", "cannot be read: expected \"NAME:…\" as the console of Elastic Cloud shows it");
     let encoded = id.rsplit(':').next().unwrap_or(id).trim();
     let bytes = STANDARD.decode(encoded).or_else(|_| STANDARD_NO_PAD.decode(encoded)).map_err(|_| unreadable())?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable())?;
@@ -350,9 +364,10 @@ mod tests {
         assert_eq!(remote.http.headers, BTreeMap::from([("X-Scope-OrgID".to_owned(), "shop".to_owned())]));
         assert_eq!((remote.http.read_timeout, remote.http.redirects), (Duration::from_secs(3), Redirects::Refused));
         let labels = |value: &str| BTreeMap::from([("app.io/cluster".to_owned(), value.to_owned())]);
-        assert_eq!([source.fits(&labels("prod")), source.fits(&labels("x")), source.fits(&BTreeMap::new())], [
-            true, false, false
-        ]);
+        assert_eq!(
+            [source.fits(&labels("prod")), source.fits(&labels("x")), source.fits(&BTreeMap::new())],
+            [true, false, false]
+        );
         assert!(!format!("{source:?}").contains("t0ken"));
     }
 
@@ -366,9 +381,10 @@ mod tests {
     #[test]
     fn a_cloud_id_names_the_cluster() {
         let id = STANDARD.encode("eu.example.io$abc$def");
-        let url = |id: &str| source(&format!("kind = \"elasticsearch\"\ncloud_id = \"{id}\"")).map(|source| {
-            source.remote().unwrap().url.clone()
-        });
+        let url = |id: &str| {
+            source(&format!("kind = \"elasticsearch\"\ncloud_id = \"{id}\""))
+                .map(|source| source.remote().unwrap().url.clone())
+        };
         assert_eq!(url(&format!("prod:{id}")).unwrap(), "https://abc.eu.example.io:443");
         assert!(url("prod:nonsense").unwrap_err().contains("sources.a.cloud_id: cannot be read"));
     }

@@ -156,7 +156,10 @@ impl Server {
             (Some(_), _) => {
                 // The flag is set again: the next call has to learn it too.
                 self.said.note_tools_changed();
-                Err(McpError::Refused(format!("the server changed `{}` during the run: start again to use it", clean_line(tool, 64))))
+                Err(McpError::Refused(format!(
+                    "the server changed `{}` during the run: start again to use it",
+                    clean_line(tool, 64)
+                )))
             }
             (None, _) => {
                 self.said.note_tools_changed();
@@ -180,12 +183,15 @@ impl Server {
             (live.failures, live.not_before)
         };
         if failures >= MAX_RECONNECTS {
-            return Err(McpError::Gone(format!("it could not be connected again {failures} times and is given up for this run")));
+            return Err(McpError::Gone(format!(
+                "it could not be connected again {failures} times and is given up for this run"
+            )));
         }
         tokio::time::sleep_until(not_before).await;
         let handler = Handler { server: self.settings.name.as_str().into(), said: Arc::clone(&self.said) };
         let opened = tokio::time::timeout(self.settings.start_timeout, connect::open(&self.settings, &handler)).await;
-        let opened = opened.unwrap_or_else(|_| Err(McpError::Timeout(self.settings.start_timeout, self.said.last_words())));
+        let opened =
+            opened.unwrap_or_else(|_| Err(McpError::Timeout(self.settings.start_timeout, self.said.last_words())));
         let mut live = self.live();
         match opened {
             Ok(running) => {
@@ -281,9 +287,10 @@ fn offers(settings: &ServerSettings, tools: &[Tool]) -> (Vec<Offer>, Vec<(String
             left_out.push((clean_line(&tool.name, 80), "there is another of this name".to_owned()));
             continue;
         }
-        let only_reads = tool.annotations.as_ref().is_some_and(|said| {
-            said.read_only_hint == Some(true) && said.destructive_hint != Some(true)
-        });
+        let only_reads = tool
+            .annotations
+            .as_ref()
+            .is_some_and(|said| said.read_only_hint == Some(true) && said.destructive_hint != Some(true));
         let description = clean(tool.description.as_deref().unwrap_or_default().trim(), MAX_DESCRIPTION_CHARS);
         offers.push(Offer {
             runs_unattended: only_reads || fits(&settings.allow, &tool.name),

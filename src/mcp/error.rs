@@ -53,16 +53,29 @@ impl McpError {
             return Self::Unauthorized(unauthorized(error.auth_challenge()));
         }
         match error {
-            ClientInitializeError::ConnectionClosed(_) => Self::Gone(format!("it ended before it answered{}", last_words(said))),
-            ClientInitializeError::TransportError { error, .. } => Self::Gone(format!("{}{}", causes(error), last_words(said))),
-            ClientInitializeError::JsonRpcError(error) => Self::Protocol(format!("it refused to begin: {}", told(error))),
+            ClientInitializeError::ConnectionClosed(_) => {
+                Self::Gone(format!("it ended before it answered{}", last_words(said)))
+            }
+            ClientInitializeError::TransportError { error, .. } => {
+                Self::Gone(format!("{}{}", causes(error), last_words(said)))
+            }
+            ClientInitializeError::JsonRpcError(error) => {
+                Self::Protocol(format!("it refused to begin: {}", told(error)))
+            }
             ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
                 let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
-                Self::Protocol(format!("it speaks other versions of the protocol only: {}", clean_line(&versions.join(", "), QUOTED_CHARS)))
+                Self::Protocol(format!(
+                    "it speaks other versions of the protocol only: {}",
+                    clean_line(&versions.join(", "), QUOTED_CHARS)
+                ))
             }
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::of_start(fallback, said),
             ClientInitializeError::Cancelled => Self::Cancelled,
-            other => Self::Protocol(format!("what it says is not MCP: {}{}", clean_line(&other.to_string(), QUOTED_CHARS), last_words(said))),
+            other => Self::Protocol(format!(
+                "what it says is not MCP: {}{}",
+                clean_line(&other.to_string(), QUOTED_CHARS),
+                last_words(said)
+            )),
         }
     }
 
@@ -75,7 +88,9 @@ impl McpError {
             ServiceError::McpError(error) if error.code == ErrorCode::INVALID_PARAMS => Self::BadArguments(told(error)),
             ServiceError::McpError(error) => Self::Refused(told(error)),
             ServiceError::TransportSend(error) => Self::Gone(causes(error)),
-            ServiceError::TransportClosed => Self::Gone(format!("the connection broke off while it worked{}", last_words(said))),
+            ServiceError::TransportClosed => {
+                Self::Gone(format!("the connection broke off while it worked{}", last_words(said)))
+            }
             ServiceError::Cancelled { .. } => Self::Cancelled,
             ServiceError::Timeout { timeout } => Self::Timeout(*timeout, said.to_owned()),
             ServiceError::InputRequiredRoundsExceeded { .. } => {
@@ -98,7 +113,7 @@ impl McpError {
 
     /// As the failure of a call of that source.
     pub fn failure(&self, source: &str) -> Failure {
-        Failure { kind: self.kind(), source: Some(source.to_owned()), message: self.to_string() }
+        Failure::of_source(source, self.kind(), self.to_string())
     }
 }
 
@@ -109,7 +124,10 @@ fn told(error: &ErrorData) -> String {
 /// 401 and 403 without a challenge come as plain status errors.
 fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
     let text = causes(error);
-    text.contains("401 Unauthorized") || text.contains("403 Forbidden") || text.contains("HTTP 401") || text.contains("HTTP 403")
+    text.contains("401 Unauthorized")
+        || text.contains("403 Forbidden")
+        || text.contains("HTTP 401")
+        || text.contains("HTTP 403")
 }
 
 fn unauthorized(challenge: Option<&str>) -> String {

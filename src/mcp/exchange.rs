@@ -125,13 +125,19 @@ mod tests {
             assert_eq!(from_json(&json!({"resultType": kind, "result": result})), Some(value));
         }
         let (kind, result) = to_json(&QueryValue::Scalar(Sample { at, value: f64::NAN }));
-        let Some(QueryValue::Scalar(sample)) = from_json(&json!({"resultType": kind, "result": result})) else { panic!() };
+        let Some(QueryValue::Scalar(sample)) = from_json(&json!({"resultType": kind, "result": result})) else {
+            panic!()
+        };
         assert!(sample.value.is_nan());
     }
 
     #[test]
     fn what_is_in_another_shape_is_no_value() {
-        for answer in [json!({}), json!({"resultType": "matrix", "result": {}}), json!({"resultType": "scalar", "result": [1, 2]})] {
+        for answer in [
+            json!({}),
+            json!({"resultType": "matrix", "result": {}}),
+            json!({"resultType": "scalar", "result": [1, 2]}),
+        ] {
             assert_eq!(from_json(&answer), None);
         }
     }

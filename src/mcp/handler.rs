@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ErrorCode, ErrorData, Implementation, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProtocolVersion,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation, LoggingLevel,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
@@ -78,7 +78,11 @@ impl ClientHandler for Handler {
         _context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         tracing::debug!("{}: asked for a model's answer (sampling), which is declined", self.server);
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "oncall declines sampling: it answers no prompts of servers", None))
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "oncall declines sampling: it answers no prompts of servers",
+            None,
+        ))
     }
 
     async fn create_elicitation(
@@ -95,13 +99,19 @@ impl ClientHandler for Handler {
         tracing::debug!("{}: progress {} of {:?} {message}", self.server, params.progress, params.total);
     }
 
-    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         let text = match &params.data {
             serde_json::Value::String(text) => clean_line(text, MESSAGE_CHARS),
             other => clean_line(&other.to_string(), MESSAGE_CHARS),
         };
         match params.level {
-            LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => tracing::debug!("{}: {text}", self.server),
+            LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => {
+                tracing::debug!("{}: {text}", self.server)
+            }
             _ => tracing::info!("{}: {text}", self.server),
         }
     }

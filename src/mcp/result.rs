@@ -19,11 +19,11 @@ pub fn outcome(source: &str, result: CallToolResult) -> Outcome {
     if result.is_error == Some(true) {
         let message = texts(&result.content);
         let message = if message.is_empty() { "it failed without saying why".to_owned() } else { message };
-        return Outcome::Failure(Failure {
-            kind: FailureKind::SourceError,
-            source: Some(source.to_owned()),
-            message: clean_line(&message, MAX_ERROR_CHARS),
-        });
+        return Outcome::Failure(Failure::of_source(
+            source,
+            FailureKind::SourceError,
+            clean_line(&message, MAX_ERROR_CHARS),
+        ));
     }
     let mut notes = Vec::new();
     let values = match result.structured_content {
@@ -33,8 +33,7 @@ pub fn outcome(source: &str, result: CallToolResult) -> Outcome {
     };
     let is_cut = |value: &Value| value.as_str().is_some_and(|text| text.chars().count() > MAX_TEXT_CHARS);
     let truncated = values.iter().any(is_cut);
-    let mut findings: Vec<Finding> =
-        values.into_iter().map(|value| Finding::Other { value: cleaned(value) }).collect();
+    let mut findings: Vec<Finding> = values.into_iter().map(|value| Finding::Other { value: cleaned(value) }).collect();
     if findings.is_empty() {
         findings.push(Finding::Nothing { what: "an answer with any content".to_owned() });
     }
@@ -46,6 +45,7 @@ pub fn outcome(source: &str, result: CallToolResult) -> Outcome {
         truncated,
         served: Served::Live,
         retrieval: None,
+        asked: Vec::new(),
     })
 }
 
@@ -192,14 +192,13 @@ mod tests {
 
     #[test]
     fn an_error_of_the_server_is_a_failure_and_silence_a_finding() {
-        let failure = Failure {
-            kind: FailureKind::SourceError,
-            source: Some("mcp/s".into()),
-            message: "no such path".into(),
-        };
+        let failure = Failure::of_source("mcp/s", FailureKind::SourceError, "no such path");
         let error = json!({"content": [{"type": "text", "text": "no such\npath"}], "isError": true});
         assert_eq!(of(error), Outcome::Failure(failure));
-        assert_eq!(output(json!({"content": []})).findings, [Finding::Nothing { what: "an answer with any content".into() }]);
+        assert_eq!(
+            output(json!({"content": []})).findings,
+            [Finding::Nothing { what: "an answer with any content".into() }]
+        );
     }
 
     #[test]

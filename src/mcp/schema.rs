@@ -73,7 +73,8 @@ fn simplify(schema: &Value, root: &Value, depth: usize, budget: &mut usize) -> R
             (_, other) => other.clone(),
         };
         let size = key.len() + if simple.is_object() || simple.is_array() { 8 } else { simple.to_string().len() };
-        *budget = budget.checked_sub(size).ok_or_else(|| format!("its schema is larger than {} kB", MAX_BYTES >> 10))?;
+        *budget =
+            budget.checked_sub(size).ok_or_else(|| format!("its schema is larger than {} kB", MAX_BYTES >> 10))?;
         out.insert(key.clone(), simple);
     }
     one_type(&mut out);
@@ -95,7 +96,8 @@ fn properties(
 
 /// What a reference within the document points at.
 fn resolve<'a>(reference: &str, root: &'a Value) -> Result<&'a Value, String> {
-    let pointer = reference.strip_prefix('#').ok_or_else(|| format!("its schema refers to another document, {reference}"))?;
+    let pointer =
+        reference.strip_prefix('#').ok_or_else(|| format!("its schema refers to another document, {reference}"))?;
     root.pointer(pointer).ok_or_else(|| format!("its schema refers to {reference}, which is not there"))
 }
 
@@ -275,7 +277,10 @@ mod tests {
     fn what_no_model_would_accept_is_named() {
         for (schema, want) in [
             (json!({"type": "string"}), "its arguments are of type \"string\": expected an object"),
-            (json!({"properties": {"a": {"$ref": "#/$defs/No"}}}), "its schema refers to #/$defs/No, which is not there"),
+            (
+                json!({"properties": {"a": {"$ref": "#/$defs/No"}}}),
+                "its schema refers to #/$defs/No, which is not there",
+            ),
             (json!({"$ref": "http://h/s.json"}), "its schema refers to another document, http://h/s.json"),
             (json!({"oneOf": [{"type": "array"}]}), "its arguments are of type \"array\": expected an object"),
             (json!({"description": "x".repeat(60_000)}), "its schema is larger than 48 kB"),

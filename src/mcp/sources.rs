@@ -54,9 +54,10 @@ impl Provides {
                 (SEARCH_LOG, &["service", "instance", "start", "end", "keywords", "limit", "offset"]),
                 (SEARCH_TOPIC, &["service_name"]),
             ],
-            Self::Metrics => {
-                &[(QUERY_METRICS, &["expr", "at", "start", "end", "step"]), (LIST_METRICS, &["matcher", "start", "end"])]
-            }
+            Self::Metrics => &[
+                (QUERY_METRICS, &["expr", "at", "start", "end", "step"]),
+                (LIST_METRICS, &["matcher", "start", "end"]),
+            ],
             Self::Status => &[(WORKLOAD_STATUS, &["service", "namespace", "start", "end"])],
         }
     }
@@ -126,7 +127,10 @@ impl McpSource {
     }
 
     fn unreadable(tool: &str) -> SourceError {
-        SourceError::new(FailureKind::SourceError, format!("its tool `{tool}` answered in another shape than oncall's own"))
+        SourceError::new(
+            FailureKind::SourceError,
+            format!("its tool `{tool}` answered in another shape than oncall's own"),
+        )
     }
 
     async fn query(&self, arguments: Value) -> Result<(QueryAnswer, bool), SourceError> {
@@ -236,8 +240,7 @@ impl StatusSource for McpSource {
 
     async fn status(&self, query: &StatusQuery) -> Result<StatusAnswer, SourceError> {
         let (start, end) = (query.window.start.to_string(), query.window.end.to_string());
-        let arguments =
-            json!({"service": query.service, "namespace": query.namespace, "start": start, "end": end});
+        let arguments = json!({"service": query.service, "namespace": query.namespace, "start": start, "end": end});
         read(self.ask(WORKLOAD_STATUS, arguments).await?, WORKLOAD_STATUS)
     }
 

@@ -65,14 +65,11 @@ impl McpTool {
     fn not_allowed(&self) -> Failure {
         let (server, tool) = (self.server.name(), &self.offer.tool);
         let name = &self.offer.spec.name;
-        Failure {
-            kind: FailureKind::NotAllowed,
-            source: Some(self.server.source()),
-            message: format!(
-                "`{name}` does not say that it only reads, so it is not run unattended: add \"{tool}\" to allow in \
-                 [mcp.{server}], or call it yourself with `oncall tools call {name}`"
-            ),
-        }
+        let message = format!(
+            "`{name}` does not say that it only reads, so it is not run unattended: add \"{tool}\" to allow in \
+             [mcp.{server}], or call it yourself with `oncall tools call {name}`"
+        );
+        Failure::of_source(self.server.source(), FailureKind::NotAllowed, message)
     }
 }
 

@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn what_keeps_an_alert_quiet_is_kept_by_its_fingerprint() {
-        let alert = json!({"fingerprint": "f1", "status": {"silencedBy": ["s1"], "inhibitedBy": [], "state": "suppressed"}});
+        let alert =
+            json!({"fingerprint": "f1", "status": {"silencedBy": ["s1"], "inhibitedBy": [], "state": "suppressed"}});
         let (fingerprint, quiet) = super::quiet(&alert).unwrap();
         assert_eq!((fingerprint.as_str(), quiet.silenced_by.as_slice()), ("f1", &["s1".to_owned()][..]));
         assert!(super::quiet(&json!({"fingerprint": "f2", "status": {"silencedBy": []}})).is_none());

@@ -83,7 +83,8 @@ impl Elasticsearch {
         let body = json!({
             "size": 1, "track_total_hits": true, "sort": [{ &mapping.time: "desc" }], "query": { "match_all": {} },
         });
-        let found: Value = inner.remote.post(&inner.path("_search"), &inner.lenient(), &body).await.map_err(explained)?;
+        let found: Value =
+            inner.remote.post(&inner.path("_search"), &inner.lenient(), &body).await.map_err(explained)?;
         let newest = found["hits"]["hits"][0]["_source"].as_object().and_then(|source| {
             let value = pages::lookup(source, &mapping.time)?;
             pages::time_of(value)

@@ -154,7 +154,8 @@ impl Inner {
                 None => return Ok(None),
             }
         }
-        let words = query.keywords.iter().map(|word| format!(" |~ {}", quoted(&format!("(?i){}", regex::escape(word)))));
+        let words =
+            query.keywords.iter().map(|word| format!(" |~ {}", quoted(&format!("(?i){}", regex::escape(word)))));
         Ok(Some(format!("{{{}}}{}{filters}", matchers.join(","), words.collect::<String>())))
     }
 
@@ -383,6 +384,8 @@ mod tests {
         let found: Envelope<Streams> = serde_json::from_str(json).unwrap();
         let values = &found.data.result[0].values;
         assert!(matches!(&values[0], Entry::Plain(at, line) if at == "1" && line == "a"));
-        assert!(matches!(&values[2], Entry::WithMetadata(_, _, metadata) if metadata["structuredMetadata"]["pod"] == "y"));
+        assert!(
+            matches!(&values[2], Entry::WithMetadata(_, _, metadata) if metadata["structuredMetadata"]["pod"] == "y")
+        );
     }
 }

@@ -120,11 +120,15 @@ impl Prometheus {
         let count = self.query("query", &[("query", format!("count({expr})")), ("time", time_text(window.end))]).await;
         let mut answer = self.query("query_range", &range_query(&top, window, step)).await?;
         let all = match count.map(|answer| answer.value) {
-            Ok(QueryValue::Vector(series)) => series.first().and_then(|one| one.samples.last()).map(|count| count.value),
+            Ok(QueryValue::Vector(series)) => {
+                series.first().and_then(|one| one.samples.last()).map(|count| count.value)
+            }
             _ => None,
         };
         let of = all.map_or_else(|| "too many".to_owned(), |all| format!("{all}"));
-        answer.warnings.push(format!("{of} series: only the {MOST_TELLING} with the highest values were read; aggregate to see all"));
+        answer.warnings.push(format!(
+            "{of} series: only the {MOST_TELLING} with the highest values were read; aggregate to see all"
+        ));
         Ok(answer)
     }
 
@@ -263,7 +267,6 @@ impl Prometheus {
         }
         Ok(None)
     }
-
 }
 
 #[async_trait]
@@ -290,7 +293,9 @@ impl MetricSource for Prometheus {
         let mut answer = answer.map_err(explained)?;
         if bearable > step {
             let step = step_text(bearable);
-            answer.warnings.push(format!("a step of {step} s was taken: the server gives {MOST_POINTS} points at most"));
+            answer
+                .warnings
+                .push(format!("a step of {step} s was taken: the server gives {MOST_POINTS} points at most"));
         }
         Ok(answer)
     }
@@ -420,6 +425,9 @@ mod tests {
     fn times_and_steps_are_written_in_seconds() {
         assert_eq!(time_text("2026-03-04T06:30:00Z".parse().unwrap()), "1772605800");
         assert_eq!(time_text("2026-03-04T06:30:00.25Z".parse().unwrap()), "1772605800.250");
-        assert_eq!((step_text(SignedDuration::from_secs(15)), step_text(SignedDuration::from_millis(500))), ("15".into(), "0.5".into()));
+        assert_eq!(
+            (step_text(SignedDuration::from_secs(15)), step_text(SignedDuration::from_millis(500))),
+            ("15".into(), "0.5".into())
+        );
     }
 }

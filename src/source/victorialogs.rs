@@ -254,7 +254,9 @@ impl LogSource for VictoriaLogs {
         let window = Window::ending_at(Timestamp::now(), LISTED);
         let names = inner.field_names(window).await?;
         let mut services = BTreeSet::new();
-        for field in Inner::fields_of(&names, &inner.options.fields.service, SERVICE_FIELDS).iter().take(SERVICE_FIELDS_LISTED) {
+        for field in
+            Inner::fields_of(&names, &inner.options.fields.service, SERVICE_FIELDS).iter().take(SERVICE_FIELDS_LISTED)
+        {
             let query = [
                 ("query", "*".to_owned()),
                 ("field", field.clone()),
@@ -281,8 +283,11 @@ mod tests {
     use crate::http::{Credentials, HttpSettings};
 
     fn inner() -> Inner {
-        let settings =
-            RemoteSettings { url: "http://127.0.0.1:1".into(), credentials: Credentials::None, http: HttpSettings::default() };
+        let settings = RemoteSettings {
+            url: "http://127.0.0.1:1".into(),
+            credentials: Credentials::None,
+            http: HttpSettings::default(),
+        };
         let options = StoreOptions { fields: Default::default(), limit: 10 };
         Inner { name: "v".into(), options, remote: Remote::new(settings).unwrap() }
     }
@@ -300,6 +305,9 @@ mod tests {
         let event = inner().event(&EventMaker::new(&query), line).unwrap();
         assert_eq!(event.at, Some("2026-11-30T06:42:51.6Z".parse().unwrap()));
         assert_eq!(event.message, "HikariPool-1 - Connection is not available");
-        assert_eq!((event.level, event.instance.as_deref()), (Some(crate::domain::Level::Error), Some("order-service-7c9d-b")));
+        assert_eq!(
+            (event.level, event.instance.as_deref()),
+            (Some(crate::domain::Level::Error), Some("order-service-7c9d-b"))
+        );
     }
 }

@@ -86,7 +86,15 @@ struct Memory {
 impl Invoker {
     pub fn new(registry: Registry, settings: InvokerSettings, events: EventSink) -> Self {
         let places = Semaphore::new(settings.concurrency.max(1));
-        Self { registry, settings, events, places, next_id: AtomicU64::new(1), memory: Mutex::default(), fallback: Fallback::Run }
+        Self {
+            registry,
+            settings,
+            events,
+            places,
+            next_id: AtomicU64::new(1),
+            memory: Mutex::default(),
+            fallback: Fallback::Run,
+        }
     }
 
     /// The same, with another fallback.

@@ -199,9 +199,16 @@ mod tests {
             kept(&folder, scope).find_at(&call(start, end), at(now)).map(|(at, output)| (at, output.findings))
         };
         let clean = vec![Finding::Nothing { what: "secret=***".into() }];
-        assert_eq!(find("a", "2026-03-04T06:10:00Z", "2026-03-04T07:10:00Z", "2026-03-04T07:10:00Z"), Some((now, clean)));
+        assert_eq!(
+            find("a", "2026-03-04T06:10:00Z", "2026-03-04T07:10:00Z", "2026-03-04T07:10:00Z"),
+            Some((now, clean))
+        );
         assert_eq!(find("b", start, end, "2026-03-04T07:10:00Z"), None, "other sources");
-        assert_eq!(find("a", "2026-03-04T06:50:00Z", "2026-03-04T07:50:00Z", "2026-03-04T07:50:00Z"), None, "other time");
+        assert_eq!(
+            find("a", "2026-03-04T06:50:00Z", "2026-03-04T07:50:00Z", "2026-03-04T07:50:00Z"),
+            None,
+            "other time"
+        );
         assert_eq!(find("a", start, end, "2026-03-05T07:00:01Z"), None, "too old");
         #[cfg(unix)]
         for entry in fs::read_dir(&folder).unwrap() {

@@ -94,9 +94,9 @@ impl RetrieveKnowledge {
         };
         // What is put back is replaced by what comes next.
         let asked = if self.distrusted.is_empty() { k } else { (2 * k).min(MAX_HITS) };
-        let found = (self.search)(query.clone(), asked).await.map_err(|message| {
-            Failure::of_source(SOURCE, FailureKind::Unavailable, clean_line(&message, 500))
-        })?;
+        let found = (self.search)(query.clone(), asked)
+            .await
+            .map_err(|message| Failure::of_source(SOURCE, FailureKind::Unavailable, clean_line(&message, 500)))?;
         let mut findings: Vec<_> =
             self.chosen(found.hits, k).into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
         if findings.is_empty() {
@@ -220,7 +220,8 @@ mod tests {
     async fn no_hit_is_a_finding_and_a_lost_store_a_failure() {
         let Outcome::Output(output) = call(json!({"query": "off topic"})).await else { panic!("no output") };
         assert_eq!(output.findings, [Finding::Nothing { what: "runbook passage on: off topic".into() }]);
-        let failure = Failure::of_source("knowledge", FailureKind::Unavailable, "the store is gone: run `oncall index`");
+        let failure =
+            Failure::of_source("knowledge", FailureKind::Unavailable, "the store is gone: run `oncall index`");
         assert_eq!(call(json!({"query": "down"})).await, Outcome::Failure(failure));
     }
 

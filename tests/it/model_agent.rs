@@ -370,8 +370,7 @@ async fn a_contradiction_between_sources_stays_visible() {
 
 #[tokio::test]
 async fn a_tool_that_dies_is_told_to_the_model_and_to_the_reader() {
-    let dead =
-        Failure::of_source("made", FailureKind::SourceError, "connection refused");
+    let dead = Failure::of_source("made", FailureKind::SourceError, "connection refused");
     let change = Finding::Change(Change {
         time: "2026-03-04T06:20:00Z".parse().unwrap(),
         service: Some("cart".into()),

@@ -76,7 +76,9 @@ async fn check(name: &str, settings: &SourceSettings, lang: Lang) -> Check {
                 false => Check::note(&label, detail, doubts.join("; ")),
             }
         }
-        Err(error) => Check::failed(&label, format!("{kind}, {}", error.message), remedy(name, error.kind, settings, lang)),
+        Err(error) => {
+            Check::failed(&label, format!("{kind}, {}", error.message), remedy(name, error.kind, settings, lang))
+        }
     }
 }
 
@@ -112,10 +114,9 @@ async fn ask(name: &str, settings: &SourceSettings, lang: Lang) -> Result<Found,
                     "no label names services: set fields = { service = \"LABEL\" }".to_owned(),
                     "没有标识服务的标签：请设置 fields = { service = \"LABEL\" }".to_owned(),
                 )),
-                false => found.parts.push(lang.pick(
-                    format!("services by {}", labels.join(", ")),
-                    format!("服务标签 {}", labels.join(", ")),
-                )),
+                false => found.parts.push(
+                    lang.pick(format!("services by {}", labels.join(", ")), format!("服务标签 {}", labels.join(", "))),
+                ),
             }
             Ok(found)
         }

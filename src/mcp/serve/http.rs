@@ -32,7 +32,9 @@ pub struct Listening {
 /// Why it cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("{0} can be reached from other machines: give --token-env VARIABLE, which holds the token that clients send")]
+    #[error(
+        "{0} can be reached from other machines: give --token-env VARIABLE, which holds the token that clients send"
+    )]
     TokenNeeded(SocketAddr),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
@@ -83,7 +85,8 @@ fn hosts(listening: &Listening) -> Vec<String> {
 /// Lets requests pass that carry the token.
 async fn authorized(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let given = given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let given =
+        given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let challenge = match given {
         Some((_, given)) if is_same(given.trim(), &token) => return next.run(request).await,
         Some(_) => "Bearer error=\"invalid_token\"",

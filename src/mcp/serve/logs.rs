@@ -111,10 +111,9 @@ impl Question {
                 "get_current_timestamp",
                 "The present time in Unix milliseconds and seconds, in UTC and in the local zone.",
             ),
-            Self::Region => spec::<RegionArguments>(
-                "get_region_code_by_name",
-                "The code of a region by one of its names.",
-            ),
+            Self::Region => {
+                spec::<RegionArguments>("get_region_code_by_name", "The code of a region by one of its names.")
+            }
             Self::Topic => spec::<TopicArguments>(
                 "get_topic_info_by_name",
                 "A log topic by its name: id, region, services and description.",
@@ -246,7 +245,12 @@ impl LogTool {
         keywords.retain(|word| !word.trim().is_empty());
         let queries: Vec<LogQuery> = services
             .into_iter()
-            .map(|service| LogQuery { window, service, instance: arguments.instance.clone(), keywords: keywords.clone() })
+            .map(|service| LogQuery {
+                window,
+                service,
+                instance: arguments.instance.clone(),
+                keywords: keywords.clone(),
+            })
             .collect();
         let mut held = self.gather(&queries, cancel).await?;
         held.events.retain(|event| level.is_none_or(|level| event.level.is_some_and(|its| its >= level)));

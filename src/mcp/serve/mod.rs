@@ -17,7 +17,7 @@ pub use catalogue::{Catalogue, Topic};
 pub use host::{Host, stdio};
 pub use knowledge::ListDocuments;
 
-use crate::domain::{Finding, Output, Served, Topology, ToolSpec};
+use crate::domain::{Finding, Output, Served, ToolSpec, Topology};
 use crate::tool::Tool;
 use crate::tool::arguments::ToolClock;
 use crate::tool::builtin::{Sources, builtin_tools};
@@ -134,5 +134,6 @@ fn answered(source: String, value: serde_json::Value) -> Output {
         truncated: false,
         served: Served::Live,
         retrieval: None,
+        asked: Vec::new(),
     }
 }

@@ -224,8 +224,7 @@ impl MonitorTool {
         let window = self.clock.window_of(arguments.start.as_ref(), arguments.end.as_ref())?;
         let matcher = arguments.matcher.as_deref().map(str::trim).filter(|matcher| !matcher.is_empty());
         let sources = self.metrics()?;
-        let answers =
-            futures::future::join_all(sources.iter().map(|source| source.metrics(matcher, window))).await;
+        let answers = futures::future::join_all(sources.iter().map(|source| source.metrics(matcher, window))).await;
         let mut roll = Roll::default();
         let mut metrics: Vec<MetricInfo> = Vec::new();
         for (source, answer) in sources.iter().zip(answers) {
@@ -251,8 +250,7 @@ impl MonitorTool {
         clock.window = crate::domain::Window::ending_at(clock.now, jiff::SignedDuration::from_hours(24));
         let window = clock.window_of(arguments.start.as_ref(), arguments.end.as_ref())?;
         let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let query =
-            StatusQuery { service: filled(arguments.service), namespace: filled(arguments.namespace), window };
+        let query = StatusQuery { service: filled(arguments.service), namespace: filled(arguments.namespace), window };
         let asked = status::ask(&self.sources.status, &query).await?;
         let source = asked.roll.names.join(", ");
         let mut value = serde_json::to_value(&asked.answer).unwrap_or_default();

@@ -230,11 +230,8 @@ mod tests {
     #[test]
     fn configured_fields_are_the_only_ones() {
         let caps = caps(&[("@timestamp", "date"), ("when", "date_nanos"), ("svc", "keyword"), ("app", "keyword")]);
-        let names_of = |time: &str| FieldNames {
-            time: Some(time.into()),
-            service: Some("svc".into()),
-            ..FieldNames::default()
-        };
+        let names_of =
+            |time: &str| FieldNames { time: Some(time.into()), service: Some("svc".into()), ..FieldNames::default() };
         let mapping = Mapping::of(&caps, &names_of("when"), "a").unwrap();
         assert_eq!((mapping.time.as_str(), names(&mapping.services)), ("when", vec!["svc"]));
         let error = Mapping::of(&caps, &names_of("svc"), "a").unwrap_err();

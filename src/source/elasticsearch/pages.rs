@@ -90,11 +90,9 @@ async fn shares(
 ) -> Result<Vec<(Window, usize)>, SourceError> {
     let windows = slices(query.window, SLICES);
     let parts: Vec<LogQuery> = windows.iter().map(|window| LogQuery { window: *window, ..query.clone() }).collect();
-    let counting = parts
-        .into_iter()
-        .map(|part| async move { count(inner, mapping, &part).await.map(|(count, _)| count) }.boxed());
-    let counts: Vec<Result<u64, SourceError>> =
-        futures::stream::iter(counting).buffered(PARALLEL).collect().await;
+    let counting =
+        parts.into_iter().map(|part| async move { count(inner, mapping, &part).await.map(|(count, _)| count) }.boxed());
+    let counts: Vec<Result<u64, SourceError>> = futures::stream::iter(counting).buffered(PARALLEL).collect().await;
     let counts = counts.into_iter().collect::<Result<Vec<u64>, _>>()?;
     Ok(windows.into_iter().zip(quotas(&counts, limit)).filter(|(_, quota)| *quota > 0).collect())
 }

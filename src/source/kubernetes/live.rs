@@ -221,7 +221,9 @@ impl Cluster {
         let mut inner = list(connection, resource, Some(one)).await;
         if inner.refusal.is_none() {
             let plural = resource.plural;
-            inner.notes.push(format!("{plural}: only of namespace {one}: listing those of all namespaces is forbidden"));
+            inner
+                .notes
+                .push(format!("{plural}: only of namespace {one}: listing those of all namespaces is forbidden"));
             return inner;
         }
         all
@@ -238,9 +240,8 @@ impl Cluster {
             git_version: String,
         }
         let connection = self.connection().await?;
-        let version = get(connection, "/version").await.map_err(|refusal| {
-            SourceError::new(refusal.kind, refusal.message)
-        })?;
+        let version =
+            get(connection, "/version").await.map_err(|refusal| SourceError::new(refusal.kind, refusal.message))?;
         let version: Option<Version> = serde_json::from_slice(&version).ok();
         let inventory = self.inventory(None).await?;
         Ok(ClusterState {
@@ -312,7 +313,9 @@ async fn list(connection: &Connection, resource: Resource, namespace: Option<&st
         let Some(token) = next.filter(|token| !token.is_empty()) else { return found };
         if Instant::now() > until {
             let count = found.pages.len() * PAGE as usize;
-            found.notes.push(format!("{plural}: only the first {count} were read in time: name namespaces in the configuration"));
+            found.notes.push(format!(
+                "{plural}: only the first {count} were read in time: name namespaces in the configuration"
+            ));
             return found;
         }
         parameters = parameters.continue_token(&token);

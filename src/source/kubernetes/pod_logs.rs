@@ -48,7 +48,8 @@ impl PodLogs {
         let mut notes = Vec::new();
         let wanted = self.wanted(query, &mut notes).await?;
         let _ = batches.send(Ok(LogBatch { notes, ..LogBatch::default() })).await;
-        let mut logs = futures::stream::iter(wanted.into_iter().map(|wanted| self.one(wanted, query))).buffer_unordered(PARALLEL);
+        let mut logs =
+            futures::stream::iter(wanted.into_iter().map(|wanted| self.one(wanted, query))).buffer_unordered(PARALLEL);
         while let Some(batch) = logs.next().await {
             if batches.send(Ok(batch)).await.is_err() {
                 break;
@@ -59,8 +60,7 @@ impl PodLogs {
 
     async fn wanted(&self, query: &LogQuery, notes: &mut Vec<String>) -> Result<Vec<Wanted>, SourceError> {
         let inventory = self.cluster.inventory(None).await?;
-        let of_service =
-            StatusQuery { service: query.service.clone(), namespace: None, window: query.window };
+        let of_service = StatusQuery { service: query.service.clone(), namespace: None, window: query.window };
         // Without a service all pods count, healthy or not.
         let mut pods: Vec<PodStatus> = match &query.service {
             Some(_) => select::answer(&inventory, &of_service).pods,
@@ -166,8 +166,12 @@ impl LogSource for PodLogs {
 
     async fn services(&self) -> Result<Vec<String>, SourceError> {
         let inventory = self.cluster.inventory(None).await?;
-        let mut names: Vec<String> =
-            inventory.workloads.values().map(|entry| entry.value.name.clone()).filter(|name| !name.is_empty()).collect();
+        let mut names: Vec<String> = inventory
+            .workloads
+            .values()
+            .map(|entry| entry.value.name.clone())
+            .filter(|name| !name.is_empty())
+            .collect();
         names.sort();
         names.dedup();
         Ok(names)

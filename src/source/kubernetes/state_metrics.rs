@@ -152,9 +152,10 @@ fn workload(inventory: &mut Inventory, kind: &str, label: &str, what: &str, fact
 
 fn replica_set(inventory: &mut Inventory, what: &str, fact: &Fact<'_>) {
     let key = fact.key("replicaset");
-    let entry = inventory.replica_sets.entry(key.clone()).or_insert_with(|| {
-        unlabelled(ReplicaSet { namespace: key.0, name: key.1, ..ReplicaSet::default() })
-    });
+    let entry = inventory
+        .replica_sets
+        .entry(key.clone())
+        .or_insert_with(|| unlabelled(ReplicaSet { namespace: key.0, name: key.1, ..ReplicaSet::default() }));
     match what {
         "created" => entry.value.created = fact.time(),
         "owner" if fact.label("owner_kind") == "Deployment" => {
@@ -167,12 +168,7 @@ fn replica_set(inventory: &mut Inventory, what: &str, fact: &Fact<'_>) {
     }
 }
 
-fn pod(
-    inventory: &mut Inventory,
-    owners: &mut BTreeMap<ObjectKey, (String, String)>,
-    what: &str,
-    fact: &Fact<'_>,
-) {
+fn pod(inventory: &mut Inventory, owners: &mut BTreeMap<ObjectKey, (String, String)>, what: &str, fact: &Fact<'_>) {
     let key = fact.key("pod");
     let entry = inventory.pods.entry(key.clone()).or_insert_with(|| {
         unlabelled(PodStatus { namespace: key.0.clone(), name: key.1.clone(), ..PodStatus::default() })
@@ -226,10 +222,11 @@ fn container(pod: &mut PodStatus, what: &str, fact: &Fact<'_>) {
 
 fn node(inventory: &mut Inventory, what: &str, fact: &Fact<'_>) {
     let name = fact.label("node");
-    let node = inventory
-        .nodes
-        .entry(name.clone())
-        .or_insert_with(|| NodeStatus { name, ready: true, ..NodeStatus::default() });
+    let node = inventory.nodes.entry(name.clone()).or_insert_with(|| NodeStatus {
+        name,
+        ready: true,
+        ..NodeStatus::default()
+    });
     match what {
         "spec_unschedulable" => node.unschedulable = fact.holds(),
         "status_condition" if fact.holds() => {
@@ -276,7 +273,12 @@ mod tests {
 
     #[test]
     fn series_tell_what_kubectl_would() {
-        let pod = [("namespace", "monitoring"), ("exported_namespace", "shop"), ("pod", "ksm-0"), ("exported_pod", "cart-7d9f8b6c5d-x2x4q")];
+        let pod = [
+            ("namespace", "monitoring"),
+            ("exported_namespace", "shop"),
+            ("pod", "ksm-0"),
+            ("exported_pod", "cart-7d9f8b6c5d-x2x4q"),
+        ];
         let with = |more: &[(&'static str, &'static str)]| [&pod[..], more].concat();
         let shop = |more: &[(&'static str, &'static str)]| [&[("namespace", "shop")][..], more].concat();
         let all = [
@@ -287,15 +289,35 @@ mod tests {
                 &shop(&[("deployment", "cart"), ("condition", "Available"), ("status", "false")]),
                 1.0,
             ),
-            series("replicaset_owner", &shop(&[("replicaset", "cart-7d9f8b6c5d"), ("owner_kind", "Deployment"), ("owner_name", "cart")]), 1.0),
+            series(
+                "replicaset_owner",
+                &shop(&[("replicaset", "cart-7d9f8b6c5d"), ("owner_kind", "Deployment"), ("owner_name", "cart")]),
+                1.0,
+            ),
             series("replicaset_created", &shop(&[("replicaset", "cart-7d9f8b6c5d")]), 1000.0),
-            series("pod_info", &with(&[("node", "n1"), ("created_by_kind", "ReplicaSet"), ("created_by_name", "cart-7d9f8b6c5d")]), 1.0),
+            series(
+                "pod_info",
+                &with(&[("node", "n1"), ("created_by_kind", "ReplicaSet"), ("created_by_name", "cart-7d9f8b6c5d")]),
+                1.0,
+            ),
             series("pod_status_phase", &with(&[("phase", "Running")]), 1.0),
             series("pod_status_phase", &with(&[("phase", "Failed")]), 0.0),
-            series("pod_container_status_waiting_reason", &with(&[("container", "app"), ("reason", "CrashLoopBackOff")]), 1.0),
-            series("pod_container_status_last_terminated_reason", &with(&[("container", "app"), ("reason", "OOMKilled")]), 1.0),
+            series(
+                "pod_container_status_waiting_reason",
+                &with(&[("container", "app"), ("reason", "CrashLoopBackOff")]),
+                1.0,
+            ),
+            series(
+                "pod_container_status_last_terminated_reason",
+                &with(&[("container", "app"), ("reason", "OOMKilled")]),
+                1.0,
+            ),
             series("pod_container_status_restarts_total", &with(&[("container", "app")]), 7.0),
-            series("pod_container_resource_limits", &with(&[("container", "app"), ("resource", "memory")]), 536_870_912.0),
+            series(
+                "pod_container_resource_limits",
+                &with(&[("container", "app"), ("resource", "memory")]),
+                536_870_912.0,
+            ),
             series("node_status_condition", &[("node", "n1"), ("condition", "DiskPressure"), ("status", "true")], 1.0),
             series("node_status_condition", &[("node", "n1"), ("condition", "Ready"), ("status", "true")], 1.0),
         ];
@@ -303,13 +325,25 @@ mod tests {
         let query = StatusQuery { service: Some("cart".into()), namespace: None, window };
         let answer = select::answer(&inventory(&all), &query);
         let workload = &answer.workloads[0];
-        assert_eq!((workload.desired, workload.ready, workload.conditions.as_slice()), (2, 1, &["Available=False".to_owned()][..]));
+        assert_eq!(
+            (workload.desired, workload.ready, workload.conditions.as_slice()),
+            (2, 1, &["Available=False".to_owned()][..])
+        );
         let pod = &answer.pods[0];
-        assert_eq!((pod.owner.as_deref(), pod.phase.as_str(), pod.namespace.as_str()), (Some("cart"), "Running", "shop"));
+        assert_eq!(
+            (pod.owner.as_deref(), pod.phase.as_str(), pod.namespace.as_str()),
+            (Some("cart"), "Running", "shop")
+        );
         let container = &pod.containers[0];
         assert_eq!((container.state.as_str(), container.restarts), ("waiting: CrashLoopBackOff", 7));
-        assert_eq!((container.last_termination.as_deref(), container.limits.as_deref()), (Some("OOMKilled"), Some("memory=512Mi")));
-        assert_eq!((answer.nodes[0].ready, answer.nodes[0].conditions.as_slice()), (true, &["DiskPressure=True".to_owned()][..]));
+        assert_eq!(
+            (container.last_termination.as_deref(), container.limits.as_deref()),
+            (Some("OOMKilled"), Some("memory=512Mi"))
+        );
+        assert_eq!(
+            (answer.nodes[0].ready, answer.nodes[0].conditions.as_slice()),
+            (true, &["DiskPressure=True".to_owned()][..])
+        );
         assert_eq!(answer.rollouts[0].at, Timestamp::from_second(1000).ok());
     }
 }

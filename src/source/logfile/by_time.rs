@@ -141,7 +141,8 @@ mod tests {
         let mut file = io::BufWriter::new(File::create(path).unwrap());
         for second in 0..seconds {
             let at = start + SignedDuration::from_secs(second);
-            writeln!(file, "{at} INFO order-service request {second} served in {} ms {}", second % 90, "x".repeat(60)).unwrap();
+            writeln!(file, "{at} INFO order-service request {second} served in {} ms {}", second % 90, "x".repeat(60))
+                .unwrap();
             if second % 50 == 0 {
                 writeln!(file, "\tat a.B(C.java:{second})").unwrap();
             }

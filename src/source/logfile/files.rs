@@ -286,7 +286,8 @@ fn stem(name: &str) -> String {
     let mut stem = name;
     while let Some((rest, ending)) = stem.rsplit_once('.') {
         if rest.is_empty()
-            || !(is_rotation(ending) || ["log", "gz", "zst", "json", "jsonl", "ndjson", "txt", "out", "logfmt"].contains(&ending))
+            || !(is_rotation(ending)
+                || ["log", "gz", "zst", "json", "jsonl", "ndjson", "txt", "out", "logfmt"].contains(&ending))
         {
             break;
         }

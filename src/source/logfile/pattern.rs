@@ -61,8 +61,7 @@ fn matching(pattern: &Path) -> (Vec<LogFile>, Vec<String>) {
     };
     let fits = |path: &Path| rules.matched(path, false).is_whitelist();
     let (mut files, mut notes) = (Vec::new(), Vec::new());
-    let walk =
-        WalkBuilder::new(&root).standard_filters(false).follow_links(true).max_depth(Some(MAX_DEPTH)).build();
+    let walk = WalkBuilder::new(&root).standard_filters(false).follow_links(true).max_depth(Some(MAX_DEPTH)).build();
     for entry in walk {
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
@@ -97,13 +96,26 @@ mod tests {
             let path = file.path.strip_prefix(folder).unwrap().display().to_string();
             format!("{path} {}", file.service.as_deref().unwrap_or("-"))
         };
-        files.iter().map(shown).chain(notes.iter().map(|note| note.replace(&folder.display().to_string(), "DIR"))).collect()
+        files
+            .iter()
+            .map(shown)
+            .chain(notes.iter().map(|note| note.replace(&folder.display().to_string(), "DIR")))
+            .collect()
     }
 
     #[test]
     fn patterns_and_names_mean_their_rotated_parts_too() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["cart/app.log", "cart/app.log.1", "cart/app.log.2.gz", "cart/other.txt", "mail/app.log-20260304", "mail/deep/app.log", "stock.log", "stock.log.1"] {
+        for name in [
+            "cart/app.log",
+            "cart/app.log.1",
+            "cart/app.log.2.gz",
+            "cart/other.txt",
+            "mail/app.log-20260304",
+            "mail/deep/app.log",
+            "stock.log",
+            "stock.log.1",
+        ] {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "x\n").unwrap();

@@ -141,7 +141,9 @@ mod tests {
         let series = Series { labels, samples: vec![sample(1500, f64::INFINITY)] };
         assert_eq!(value(json), (QueryValue::Vector(vec![series]), 1));
         let (nan, _) = value(r#"{"data":{"resultType":"scalar","result":[1796023.123,"NaN"]}}"#);
-        assert!(matches!(nan, QueryValue::Scalar(Sample { at, value }) if value.is_nan() && at.as_millisecond() == 1_796_023_123));
+        assert!(
+            matches!(nan, QueryValue::Scalar(Sample { at, value }) if value.is_nan() && at.as_millisecond() == 1_796_023_123)
+        );
         let (matrix, _) = value(r#"{"data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"-0.5"]]}]}}"#);
         assert_eq!(matrix, QueryValue::Matrix(vec![Series { samples: vec![sample(1000, -0.5)], ..Series::default() }]));
         let (text, _) = value(r#"{"data":{"resultType":"string","result":[1,"x"]}}"#);

@@ -204,8 +204,7 @@ async fn a_source_that_fails_midway_leaves_what_it_gave() {
     let Outcome::Output(partial) = partial else { panic!("{partial:?}") };
     assert!(partial.truncated && partial.notes.contains(&"memory: connection reset".to_owned()));
     let empty = ask(InMemory { events: Vec::new(), error: Some(error) }, json!({"service": "order-service"})).await;
-    let failure =
-        Failure::of_source("memory", FailureKind::Unavailable, "connection reset");
+    let failure = Failure::of_source("memory", FailureKind::Unavailable, "connection reset");
     assert_eq!(empty, Outcome::Failure(failure));
 }
 

@@ -20,7 +20,8 @@ use crate::analysis::rank::{Focus, RankedSeries, rank_series, rank_services};
 use crate::domain::metric::SERVICE_LABELS;
 use crate::domain::text::{clean_line, counted};
 use crate::domain::{
-    Failure, Finding, Lang, MetricInfo, Outcome, Output, Series, Served, SourceReport, Symptom, ToolSpec, Topology, Window,
+    Failure, Finding, Lang, MetricInfo, Outcome, Output, Series, Served, SourceReport, Symptom, ToolSpec, Topology,
+    Window,
 };
 use crate::source::{MetricSource, QueryValue, SourceError};
 use crate::tool::arguments::{TimeArgument, ToolClock, outcome, parse_arguments, parse_time};

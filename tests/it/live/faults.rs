@@ -46,7 +46,10 @@ fn faults() -> Vec<(&'static str, Option<Served>, String, &'static str, &'static
     let (self_signed, _) = Served::start_self_signed(|_| Reply::json(EMPTY));
     let self_signed_url = format!("url = \"{}\"", self_signed.url());
     vec![
-        served("slow", "timeout", "no answer within 3.2 s", || Reply { pause: Duration::from_secs(30), ..Reply::json(EMPTY) }),
+        served("slow", "timeout", "no answer within 3.2 s", || Reply {
+            pause: Duration::from_secs(30),
+            ..Reply::json(EMPTY)
+        }),
         ("down", None, format!("url = \"{}\"", nobody()), "error", "cannot reach"),
         served("401", "unauthorized", "check `auth`", || Reply::status(401, "who are you?")),
         served("403", "unauthorized", "answered 403: not for you", || Reply::status(403, "not for you\u{1b}[31m")),
@@ -58,7 +61,10 @@ fn faults() -> Vec<(&'static str, Option<Served>, String, &'static str, &'static
         served("redirect", "error", "it redirects to http://login.example/x", || {
             Reply::status(302, "").header("location", "http://login.example/x?secret=1")
         }),
-        served("huge", "error", "answered over 32 MiB", || Reply { times: 100, ..Reply::json("[\"".to_owned() + &"x".repeat(1 << 20)) }),
+        served("huge", "error", "answered over 32 MiB", || Reply {
+            times: 100,
+            ..Reply::json("[\"".to_owned() + &"x".repeat(1 << 20))
+        }),
     ]
 }
 
@@ -90,11 +96,14 @@ fn a_certificate_can_be_vouched_for_or_not_looked_at() {
     let (server, pem) = Served::start_self_signed(|_| Reply::json(EMPTY));
     let url = server.url().replace("127.0.0.1", "localhost");
     for tls in ["ca_file = \"ca.pem\"", "insecure_skip_verify = true"] {
-        let setting = Setting::with(&format!("[sources.prod]\nkind = \"prometheus\"\nurl = \"{url}\"\ntls = {{ {tls} }}\n"));
+        let setting =
+            Setting::with(&format!("[sources.prod]\nkind = \"prometheus\"\nurl = \"{url}\"\ntls = {{ {tls} }}\n"));
         std::fs::write(setting.folder.path().join("ca.pem"), &pem).unwrap();
         assert_eq!(setting.run(&["metrics", "up"]).1, "no data for up\n", "{tls}");
     }
-    let broken = Setting::with(&format!("[sources.prod]\nkind = \"prometheus\"\nurl = \"{url}\"\ntls = {{ ca_file = \"none.pem\" }}\n"));
+    let broken = Setting::with(&format!(
+        "[sources.prod]\nkind = \"prometheus\"\nurl = \"{url}\"\ntls = {{ ca_file = \"none.pem\" }}\n"
+    ));
     let (_, _, err) = broken.run(&["metrics", "up"]);
     assert!(err.contains("sources.prod: ") && err.contains("none.pem: No such file"), "{err}");
 }
@@ -166,7 +175,11 @@ fn what_a_source_said_before_stands_in_when_it_is_down() {
     assert_eq!((code, strip(&document)[0].as_str()), (0, "prod stale"));
     assert!(source(&document, "prod")["detail"].as_str().unwrap().ends_with(" s old"));
     assert!(document["evidence"].as_array().unwrap().iter().any(|one| one["stale_seconds"].is_number()));
-    assert!(document["unchecked"].to_string().contains("prod did not answer: what it said"), "{}", document["unchecked"]);
+    assert!(
+        document["unchecked"].to_string().contains("prod did not answer: what it said"),
+        "{}",
+        document["unchecked"]
+    );
     let (code, document, _) = diagnose(&setting, &["--no-stale"]);
     assert_eq!((code, strip(&document)[0].as_str()), (3, "prod error"));
 }

@@ -25,7 +25,9 @@ fn file_of(plural: &str) -> Option<Value> {
 
 fn forbidden(plural: &str) -> Reply {
     // As a real API server 1.20 says it.
-    let message = format!("{plural} is forbidden: User \"oncall-ro\" cannot list resource \"{plural}\" in API group \"\" at the cluster scope");
+    let message = format!(
+        "{plural} is forbidden: User \"oncall-ro\" cannot list resource \"{plural}\" in API group \"\" at the cluster scope"
+    );
     let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
                       "reason": "Forbidden", "details": {"kind": plural}, "code": 403});
     Reply::status(403, &body.to_string())
@@ -50,8 +52,10 @@ pub fn cluster(rights: Rights) -> Served {
         if !is_allowed {
             return forbidden(plural);
         }
-        let items = file_of(plural).map(|list| list["items"].as_array().cloned().unwrap_or_default()).unwrap_or_default();
-        let at: usize = asked.target.split("continue=").nth(1).and_then(|rest| rest.split('&').next()?.parse().ok()).unwrap_or(0);
+        let items =
+            file_of(plural).map(|list| list["items"].as_array().cloned().unwrap_or_default()).unwrap_or_default();
+        let at: usize =
+            asked.target.split("continue=").nth(1).and_then(|rest| rest.split('&').next()?.parse().ok()).unwrap_or(0);
         let mut item = items.get(at).cloned();
         // A server does not say the kind of each item.
         if let Some(object) = item.as_mut().and_then(Value::as_object_mut) {
@@ -59,7 +63,8 @@ pub fn cluster(rights: Rights) -> Served {
             object.remove("apiVersion");
         }
         let next = if at + 1 < items.len() { (at + 1).to_string() } else { String::new() };
-        let list = json!({"kind": "List", "metadata": {"continue": next}, "items": item.into_iter().collect::<Vec<_>>()});
+        let list =
+            json!({"kind": "List", "metadata": {"continue": next}, "items": item.into_iter().collect::<Vec<_>>()});
         Reply::json(list.to_string())
     })
 }
@@ -67,7 +72,9 @@ pub fn cluster(rights: Rights) -> Served {
 fn log_of(path: &str, asked: &Asked) -> String {
     let previous = asked.target.contains("previous=true");
     let word = if previous { "before the restart" } else { "running" };
-    format!("2026-03-04T06:30:00.000000001Z ERROR pool of {path} is empty, {word}\n2026-03-04T06:30:00.000000002Z \tat a.B(C.java:1)\n")
+    format!(
+        "2026-03-04T06:30:00.000000001Z ERROR pool of {path} is empty, {word}\n2026-03-04T06:30:00.000000002Z \tat a.B(C.java:1)\n"
+    )
 }
 
 /// The table of a source that reaches the server.
@@ -117,7 +124,11 @@ fn a_cluster_gives_the_same_facts_as_files_of_kubectl_by_get_alone() {
     }
     assert_eq!(live["output"]["source"], "cluster");
     let asked = server.asked();
-    assert!(asked.iter().all(|one| one.method == "GET"), "{:?}", asked.iter().map(|one| &one.method).collect::<Vec<_>>());
+    assert!(
+        asked.iter().all(|one| one.method == "GET"),
+        "{:?}",
+        asked.iter().map(|one| &one.method).collect::<Vec<_>>()
+    );
     assert!(asked.iter().all(|one| one.headers.get("authorization").map(String::as_str) == Some("Bearer t0ken")));
     assert!(asked.iter().any(|one| one.target.contains("continue=1")));
 }
@@ -128,15 +139,22 @@ fn what_may_not_be_listed_is_said_and_the_rest_is_used() {
     let setting = setting(&server, "");
     let answer = setting.document(&STATUS, 0);
     assert_eq!(kinds(&answer)["pod"], 3, "{answer}");
-    let notes: Vec<&str> = answer["output"]["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
-    assert!(notes.contains(&"pods: only of namespace shop: listing those of all namespaces is forbidden"), "{notes:#?}");
+    let notes: Vec<&str> =
+        answer["output"]["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+    assert!(
+        notes.contains(&"pods: only of namespace shop: listing those of all namespaces is forbidden"),
+        "{notes:#?}"
+    );
     assert!(notes.iter().any(|note| note.starts_with("nodes: forbidden: nodes is forbidden: User")), "{notes:#?}");
     assert!(notes.iter().any(|note| note.starts_with("events: forbidden: ")), "{notes:#?}");
     assert!(server.asked().iter().all(|one| one.method == "GET"));
 
     let (code, out, _) = setting.run(&["doctor"]);
     assert_eq!(code, 0, "{out}");
-    assert!(out.contains("note  sources.cluster") && out.contains("v1.31.0") && out.contains("nodes: forbidden"), "{out}");
+    assert!(
+        out.contains("note  sources.cluster") && out.contains("v1.31.0") && out.contains("nodes: forbidden"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -151,11 +169,16 @@ fn a_user_without_rights_is_unauthorised() {
 fn the_logs_of_pods_are_read_where_there_are_no_others() {
     let server = cluster(Rights::All);
     let setting = setting(&server, "");
-    let query = "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:00:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
+    let query =
+        "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:00:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
     let answer = setting.document(&["tools", "call", "search_logs", query], 0);
     assert_eq!(answer["output"]["source"], "cluster/logs");
     let volume = &answer["output"]["findings"][0];
-    assert_eq!((volume["type"].as_str(), volume["levels"]["error"].as_u64()), (Some("log_volume"), Some(3)), "{answer}");
+    assert_eq!(
+        (volume["type"].as_str(), volume["levels"]["error"].as_u64()),
+        (Some("log_volume"), Some(3)),
+        "{answer}"
+    );
     assert!(answer["output"]["findings"][1]["sample"].as_str().unwrap().contains("\tat a.B(C.java:1)"), "{answer}");
     assert!(server.asked().iter().all(|one| one.method == "GET"));
 }

@@ -8,7 +8,8 @@ use crate::program::root;
 use crate::servers::http::{Asked, Reply, Served};
 use crate::servers::search::{Search, SearchServer};
 
-const QUERY: &str = "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:15:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
+const QUERY: &str =
+    "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:15:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
 
 fn search(setting: &Setting, query: &str) -> Value {
     setting.document(&["tools", "call", "search_logs", query], 0)["output"].clone()
@@ -22,10 +23,8 @@ fn volume(output: &Value) -> &Value {
 fn both_dialects_of_search_give_what_the_files_give() {
     let documents = log_documents();
     let folder = root().join("examples/order-service");
-    let files = Setting::with("").document(
-        &["tools", "call", "search_logs", QUERY, "--incident", folder.to_str().unwrap()],
-        0,
-    )["output"]
+    let files = Setting::with("")
+        .document(&["tools", "call", "search_logs", QUERY, "--incident", folder.to_str().unwrap()], 0)["output"]
         .clone();
     for which in [Search::OpenSearch, Search::Elasticsearch] {
         let server = SearchServer::start(which);
@@ -97,9 +96,7 @@ fn loki() -> Served {
             return Reply::json(body.to_string());
         }
         let limit: usize = parameter("limit").parse().unwrap();
-        let entry = |second: i128, twin: usize| {
-            json!([at(second).to_string(), format!("level=error msg=\"pool is empty\" request={second} twin={twin}"), {"trace_id": "x"}])
-        };
+        let entry = |second: i128, twin: usize| json!([at(second).to_string(), format!("level=error msg=\"pool is empty\" request={second} twin={twin}"), {"trace_id": "x"}]);
         let all = (0..1800).flat_map(|second| [(second, 0), (second, 1)]);
         let values: Vec<Value> = all
             .filter(|(second, _)| at(*second) >= from && at(*second) < to)
@@ -121,13 +118,15 @@ fn parameter(asked: &Asked, name: &str) -> String {
 #[test]
 fn loki_is_read_past_the_limit_of_one_answer_and_nothing_twice() {
     let server = loki();
-    let setting = Setting::with(&format!("[sources.loki]\nkind = \"loki\"\nurl = \"{}\"\ntenant = \"shop\"\n", server.url()));
+    let setting =
+        Setting::with(&format!("[sources.loki]\nkind = \"loki\"\nurl = \"{}\"\ntenant = \"shop\"\n", server.url()));
     let output = search(&setting, QUERY);
     assert_eq!(volume(&output)["events"], 3600, "{output}");
     assert_eq!(volume(&output)["levels"], json!({"error": 3600}));
     assert_eq!(output["truncated"], false);
     let asked = server.asked();
-    let queries: Vec<String> = asked.iter().map(|one| parameter(one, "query")).filter(|query| query.starts_with('{')).collect();
+    let queries: Vec<String> =
+        asked.iter().map(|one| parameter(one, "query")).filter(|query| query.starts_with('{')).collect();
     assert!(queries.len() > 3 && queries.iter().all(|query| query == "{app=\"order-service\"}"), "{queries:?}");
     assert!(asked.iter().all(|one| one.method == "GET" && one.headers["x-scope-orgid"] == "shop"));
 
@@ -140,7 +139,8 @@ fn loki_is_read_past_the_limit_of_one_answer_and_nothing_twice() {
 
 #[test]
 fn log_files_of_this_machine_are_read_with_their_rotated_parts() {
-    let setting = Setting::with("[sources.host]\nkind = \"files\"\npaths = [\"logs/*/app.log\"]\ntimezone = \"Asia/Shanghai\"\n");
+    let setting =
+        Setting::with("[sources.host]\nkind = \"files\"\npaths = [\"logs/*/app.log\"]\ntimezone = \"Asia/Shanghai\"\n");
     let folder = setting.folder.path().join("logs/cart");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("app.log"), "2026-03-04 14:30:00 ERROR pool is empty\n").unwrap();

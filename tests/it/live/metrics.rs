@@ -65,9 +65,9 @@ fn answered_by_hand() -> Served {
             r#"{"status":"success","data":{"groups":[{"rules":[
                 {"name":"Slow","query":"cart_latency_seconds > 2","labels":{"severity":"page"},"type":"alerting"}]}]}}"#,
         ),
-        "/api/v1/query_range" => {
-            Reply::json(r#"{"status":"success","data":{"resultType":"matrix","result":[]},"warnings":["a store is down"]}"#)
-        }
+        "/api/v1/query_range" => Reply::json(
+            r#"{"status":"success","data":{"resultType":"matrix","result":[]},"warnings":["a store is down"]}"#,
+        ),
         "/api/v1/series" | "/api/v1/labels" => Reply::json(r#"{"status":"success","data":[]}"#),
         _ => Reply::json(r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#),
     })
@@ -106,20 +106,26 @@ fn without_a_cluster_the_state_of_workloads_is_read_from_kube_state_metrics() {
             json!({"metric": metric, "value": [1_772_606_700, value.to_string()]})
         };
         let pod = json!({"namespace": "shop", "pod": "cart-7d9f8b6c5d-x2x4q", "container": "cart"});
-        let result = match asked.target.contains("count%28kube_pod_info%29") || asked.target.contains("count(kube_pod_info)") {
-            true => vec![json!({"metric": {}, "value": [1_772_606_700, "1"]})],
-            false if asked.target.contains("kube_deployment") => vec![
-                series("kube_deployment_spec_replicas", json!({"namespace": "shop", "deployment": "cart"}), 1.0),
-                series("kube_deployment_status_replicas_ready", json!({"namespace": "shop", "deployment": "cart"}), 0.0),
-                series("kube_pod_container_status_restarts_total", pod, 9.0),
-            ],
-            false => Vec::new(),
-        };
+        let result =
+            match asked.target.contains("count%28kube_pod_info%29") || asked.target.contains("count(kube_pod_info)") {
+                true => vec![json!({"metric": {}, "value": [1_772_606_700, "1"]})],
+                false if asked.target.contains("kube_deployment") => vec![
+                    series("kube_deployment_spec_replicas", json!({"namespace": "shop", "deployment": "cart"}), 1.0),
+                    series(
+                        "kube_deployment_status_replicas_ready",
+                        json!({"namespace": "shop", "deployment": "cart"}),
+                        0.0,
+                    ),
+                    series("kube_pod_container_status_restarts_total", pod, 9.0),
+                ],
+                false => Vec::new(),
+            };
         Reply::json(json!({"status": "success", "data": {"resultType": "vector", "result": result}}).to_string())
     });
     let setting = Setting::with(&format!("[sources.prod]\nkind = \"prometheus\"\nurl = \"{}\"\n", server.url()));
     let answer = setting.document(&["tools", "call", "workload_status", "{\"service\": \"cart\"}"], 0);
     assert_eq!(answer["output"]["source"], "prod/kube-state-metrics");
-    let found: Vec<&str> = answer["output"]["findings"].as_array().unwrap().iter().map(|f| f["type"].as_str().unwrap()).collect();
+    let found: Vec<&str> =
+        answer["output"]["findings"].as_array().unwrap().iter().map(|f| f["type"].as_str().unwrap()).collect();
     assert_eq!(found, ["workload", "pod"]);
 }

@@ -14,9 +14,7 @@ fn alerts() -> Value {
     let text = std::fs::read_to_string(root().join("examples/order-service/alert.json")).unwrap();
     let payload: Value = serde_json::from_str(&text).unwrap();
     let fired = &payload["alerts"][0];
-    let other = |name: &str, severity: &str| {
-        json!({"labels": {"alertname": name, "service": "order-service", "severity": severity}, "startsAt": fired["startsAt"]})
-    };
+    let other = |name: &str, severity: &str| json!({"labels": {"alertname": name, "service": "order-service", "severity": severity}, "startsAt": fired["startsAt"]});
     json!([
         {"labels": fired["labels"], "annotations": fired["annotations"], "startsAt": fired["startsAt"],
          "generatorURL": fired["generatorURL"]},
@@ -73,7 +71,10 @@ fn alerts_are_filtered_and_what_cannot_be_is_said() {
     let (code, out, err) = setting.run(&disk);
     assert_eq!(code, 0, "{err}");
     let document: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&document["alert"]["name"], document["related_alerts"].as_array().unwrap().len()), (&json!("DiskFull"), 0));
+    assert_eq!(
+        (&document["alert"]["name"], document["related_alerts"].as_array().unwrap().len()),
+        (&json!("DiskFull"), 0)
+    );
     let (code, _, err) = setting.run(&["diagnose", "--from-alertmanager", "--filter", "=~"]);
     assert_eq!(code, 2);
     assert!(err.starts_with("error: alerts: ") && err.contains("bad matcher"), "{err}");

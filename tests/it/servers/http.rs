@@ -121,8 +121,11 @@ fn converse(stream: impl Read + Write, handler: &Handler, all: &Mutex<Vec<Asked>
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split_whitespace().map(str::to_owned);
-    let mut asked =
-        Asked { method: words.next().unwrap_or_default(), target: words.next().unwrap_or_default(), ..Asked::default() };
+    let mut asked = Asked {
+        method: words.next().unwrap_or_default(),
+        target: words.next().unwrap_or_default(),
+        ..Asked::default()
+    };
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
@@ -137,7 +140,11 @@ fn converse(stream: impl Read + Write, handler: &Handler, all: &Mutex<Vec<Asked>
     let reply = handler(&asked);
     thread::sleep(reply.pause);
     let times = reply.times.max(1);
-    let mut head = format!("HTTP/1.1 {} Status\r\nconnection: close\r\ncontent-length: {}\r\n", reply.status, reply.body.len() * times);
+    let mut head = format!(
+        "HTTP/1.1 {} Status\r\nconnection: close\r\ncontent-length: {}\r\n",
+        reply.status,
+        reply.body.len() * times
+    );
     for (name, value) in &reply.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }

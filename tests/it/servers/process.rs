@@ -22,7 +22,12 @@ pub struct Process {
 impl Process {
     /// Starts a program whose arguments depend on its address and folder, and waits until `ready` is answered. Panics
     /// with `install` when the program cannot be had.
-    pub fn start(program: &Path, arguments: impl FnOnce(SocketAddr, &Path) -> Vec<String>, ready: &str, install: &str) -> Self {
+    pub fn start(
+        program: &Path,
+        arguments: impl FnOnce(SocketAddr, &Path) -> Vec<String>,
+        ready: &str,
+        install: &str,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         // The port is free when it is asked for; the server takes it at once.
         let address = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
