@@ -19,7 +19,7 @@ const LOOK_BACK_DAYS: u32 = 7;
 /// An alert that begins so often within so long comes and goes.
 const FLAPPING_TIMES: usize = 4;
 const FLAPPING_WITHIN: SignedDuration = SignedDuration::from_hours(6);
-/// Earlier sessions that are read, newest first; what is older has been seen before.
+/// Judged sessions that are read, the newest; what is older has been told before.
 const READ_SESSIONS: usize = 12;
 const MAX_PRECEDENTS: usize = 3;
 /// Two starts of one firing, told by senders with blurred clocks.
@@ -59,17 +59,27 @@ async fn of_sessions(store: &dyn SessionStore, alert: &Alert) -> Result<History,
         flapping: is_flapping(&starts),
         precedents: Vec::new(),
     };
-    for session in earlier.iter().take(READ_SESSIONS) {
-        if history.precedents.len() == MAX_PRECEDENTS {
-            break;
+    let judged = store.list(&Filter { judged: true, limit: Some(READ_SESSIONS), ..filter }).await?;
+    let judged_ids: BTreeSet<&str> = judged.iter().map(|session| session.id.as_str()).collect();
+    // The same firing, diagnosed again: what nobody judged is no news.
+    let is_again = |session: &Session| {
+        session.alert_started_at.zip(alert.starts_at).is_none_or(|(earlier, this)| is_same_firing(earlier, this))
+    };
+    let others = earlier.iter().filter(|session| !judged_ids.contains(session.id.as_str()));
+    let mut precedents: Vec<Precedent> = others
+        .filter(|session| session.cause.is_some() && !is_again(session))
+        .map(|session| precedent(&SessionRecord::begin(session.clone())))
+        .collect();
+    for session in &judged {
+        if session.fingerprint.as_deref() == Some(alert.fingerprint.as_str()) {
+            precedents.extend(store.read(&session.id).await?.map(|record| precedent(&record)));
         }
-        let Some(record) = store.read(&session.id).await? else { continue };
-        let precedent = precedent(&record);
-        // The same firing, diagnosed again: what nobody judged is no news.
-        let is_again = session.alert_started_at.zip(alert.starts_at).is_none_or(|(a, b)| is_same_firing(a, b));
-        let says = precedent.judgement.is_some() || (precedent.cause.is_some() && !is_again);
+    }
+    // What people said first, then the newest.
+    precedents.sort_by_key(|one| std::cmp::Reverse((one.judgement.is_some(), one.at)));
+    for precedent in precedents {
         let is_said = history.precedents.iter().any(|known| says_the_same(known, &precedent));
-        if says && !is_said {
+        if !is_said && history.precedents.len() < MAX_PRECEDENTS {
             history.precedents.push(precedent);
         }
     }

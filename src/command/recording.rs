@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -27,6 +28,9 @@ pub struct Recording {
     /// `None` where no receiver is configured.
     live: Option<Live>,
     otlp: OtlpConfig,
+    /// What the run lost to recording, and over how many events.
+    lost: Duration,
+    events: usize,
 }
 
 impl Recording {
@@ -64,17 +68,20 @@ impl Recording {
         };
         let recorder = Recorder::start(location, trace, redact(context)?);
         let recorder = recorder.inspect_err(|error| context.warn(&not_stored(&error.to_string(), context))).ok();
-        Ok(Self { recorder, live, otlp })
+        Ok(Self { recorder, live, otlp, lost: Duration::ZERO, events: 0 })
     }
 
     /// Takes an event; never waits.
     pub fn event(&mut self, event: &Event) {
+        let began = Instant::now();
         if let Some(recorder) = &mut self.recorder {
             recorder.record(event);
         }
         if let Some(live) = &self.live {
             live.event(event);
         }
+        self.lost += began.elapsed();
+        self.events += 1;
     }
 
     /// The answer to a question, by which route and whom; never waits.
@@ -96,6 +103,7 @@ impl Recording {
 
     /// Ends the session: what is not stored yet is, and of the trace what was not sent.
     pub async fn finish(self, context: &Context) {
+        tracing::debug!(events = self.events, microseconds = self.lost.as_micros(), "recorded");
         let sent = match self.live {
             Some(live) => live.finish().await,
             None => BTreeSet::new(),
@@ -154,7 +162,7 @@ pub async fn export(
     sent: &BTreeSet<String>,
 ) -> Result<(), HttpError> {
     let body = otlp::encode(record, &config.service_name, |span| !sent.contains(&span.id));
-    let retries = Retries { attempts: 3, longest_pause: std::time::Duration::from_secs(5), ..Retries::default() };
+    let retries = Retries { attempts: 3, longest_pause: Duration::from_secs(5), ..Retries::default() };
     send(body, url, config, retries).await
 }
 

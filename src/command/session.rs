@@ -172,6 +172,7 @@ async fn list(args: ListArgs, context: &Context) -> anyhow::Result<Exit> {
         status: args.status.map(|text| known("--status", &text, SessionStatus::of_id, &STATUS_IDS)).transpose()?,
         kind: args.kind.map(|text| known("--kind", &text, SessionKind::of_id, &KIND_IDS)).transpose()?,
         alert: args.alert,
+        judged: false,
         limit: Some(args.limit),
     };
     let sessions = match open_existing(context).await? {

@@ -54,6 +54,8 @@ pub struct Filter {
     pub kind: Option<SessionKind>,
     /// The title or the fingerprint of the alert, exactly.
     pub alert: Option<String>,
+    /// Only those of which somebody said whether they were right.
+    pub judged: bool,
     /// At most so many; `None`: all.
     pub limit: Option<usize>,
 }

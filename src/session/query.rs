@@ -37,6 +37,10 @@ pub(super) fn listing(filter: &Filter) -> (String, Vec<Bind>) {
     if let Some(status) = filter.status {
         add("status = ?", Bind::Text(stored_status(status).id().into()));
     }
+    // Needs no parameter, so that it stands behind those that do.
+    if filter.judged {
+        conditions.push("id IN (SELECT session_id FROM feedback)".to_owned());
+    }
     let mut sql = format!("SELECT {SESSION_COLUMNS} FROM diagnosis_session");
     if !conditions.is_empty() {
         sql.push_str(" WHERE ");
@@ -76,11 +80,12 @@ mod tests {
             alert: Some("HighErrorRate".into()),
             status: Some(SessionStatus::Interrupted),
             limit: Some(5),
+            judged: true,
             ..Filter::default()
         };
         let (sql, binds) = listing(&filter);
         let tail = "WHERE service = $1 AND (alert_fingerprint = $2 OR title = $2) AND status = $3 \
-                    ORDER BY started_at DESC, id DESC";
+                    AND id IN (SELECT session_id FROM feedback) ORDER BY started_at DESC, id DESC";
         assert!(sql.ends_with(tail), "{sql}");
         let text = |text: &str| Bind::Text(text.into());
         assert_eq!(binds, [text("cart"), text("HighErrorRate"), text("running")]);
