@@ -18,7 +18,7 @@ use super::world::World;
 use super::{BadInput, Context, Exit, Style, View};
 use crate::control::{self, ControlSink};
 use crate::domain::{Diagnosis, Lang, SessionRecord};
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::trace::replay;
 use crate::ui::report;
 use crate::ui::tui::state::Playback;
@@ -211,15 +211,22 @@ async fn serve(
     recording: &mut Recording,
     helper: &mut Helper,
 ) -> std::convert::Infallible {
-    let mut is_open = true;
+    let (mut is_open, mut has_ended) = (true, false);
     loop {
         tokio::select! {
             event = events.recv(), if is_open => match event {
                 Some(event) => {
                     recording.event(&event);
+                    has_ended |= matches!(event.kind, EventKind::RunEnded { .. });
                     let _ = helper.inbox.send(Msg::Event(Box::new(event)));
                 }
-                None => is_open = false,
+                None => {
+                    is_open = false;
+                    // A run that broke off says nothing more; what happened follows when the screen is gone.
+                    if !has_ended {
+                        let _ = helper.inbox.send(Msg::Failed("the run broke off".into()));
+                    }
+                }
             },
             Some(effect) = effects.recv() => helper.effect(effect).await,
             Some(line) = held.next() => {
@@ -320,7 +327,7 @@ pub async fn read_back(session_id: &str, context: &Context) -> Msg {
             let title = record.session.title.clone();
             Msg::Read { title, lines: lines_of(&record) }
         }
-        Err(error) => Msg::Failed(format!("{error:#}")),
+        Err(error) => Msg::Refused(format!("{error:#}")),
     }
 }
 

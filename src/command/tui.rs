@@ -147,7 +147,7 @@ impl Owner {
             Effect::Ask(question) => self.begin(|job| job.question(question)),
             Effect::Command(command) => {
                 if let Err(error) = self.command(command).await {
-                    self.tell(Msg::Failed(format!("{error:#}")));
+                    self.tell(Msg::Refused(format!("{error:#}")));
                 }
             }
             Effect::Pick(Pick::Alert(index)) => {
@@ -160,7 +160,7 @@ impl Owner {
             Effect::ReadBack => {
                 let msg = match &self.session_id {
                     Some(id) => screen::read_back(id, &self.context).await,
-                    None => Msg::Failed("nothing is stored yet".into()),
+                    None => Msg::Refused("nothing is stored yet".into()),
                 };
                 self.tell(msg);
             }
@@ -175,7 +175,7 @@ impl Owner {
         F: Future<Output = anyhow::Result<Finished>> + Send + 'static,
     {
         if self.work.is_some() {
-            return self.tell(Msg::Failed("something runs still".into()));
+            return self.tell(Msg::Refused("something runs still".into()));
         }
         let (controls, wishes) = control::channel();
         let job = Job {
@@ -205,7 +205,7 @@ impl Owner {
     async fn resume(&mut self, id: &str) {
         match session::read(id, &self.context).await {
             Ok(record) => self.show(&record),
-            Err(error) => self.tell(Msg::Failed(format!("{error:#}"))),
+            Err(error) => self.tell(Msg::Refused(format!("{error:#}"))),
         }
     }
 
@@ -244,7 +244,7 @@ impl Owner {
                 self.context.config = config;
                 self.tell(Msg::Said(format!("model: **{name}**")));
             }
-            Err(error) => self.tell(Msg::Failed(error.to_string())),
+            Err(error) => self.tell(Msg::Refused(error.to_string())),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::io::{self, BufWriter, Stdout};
 use std::time::Duration;
 
-use crossterm::event::{Event as TerminalEvent, EventStream, KeyCode, KeyEventKind};
+use crossterm::event::{Event as TerminalEvent, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{Clear, ClearType};
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -223,6 +223,14 @@ impl Front<'_> {
                 self.go_full()?;
                 return Ok(None);
             }
+            // The other keys belong to panels, and the live view has none.
+            TerminalEvent::Key(key)
+                if self.screen.mode() == Mode::Live
+                    && key.code != KeyCode::Esc
+                    && !key.modifiers.contains(KeyModifiers::CONTROL) =>
+            {
+                return Ok(None);
+            }
             TerminalEvent::Key(key) if super::layout::is_too_small(self.app) && key.code == KeyCode::Char('q') => {
                 return Ok(Some(Left::AtOnce));
             }
@@ -275,7 +283,7 @@ impl Front<'_> {
         match signal {
             Signal::Terminate => return Ok(Some(Left::Terminated)),
             Signal::Interrupt => {
-                let key = crossterm::event::KeyEvent::new(KeyCode::Char('c'), crossterm::event::KeyModifiers::CONTROL);
+                let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
                 return self.take([Msg::Key(key)]);
             }
             Signal::Stop => self.suspend()?,

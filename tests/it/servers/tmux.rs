@@ -78,6 +78,10 @@ impl Tmux {
     /// Keys by their names in tmux: `Enter`, `Escape`, `C-c`, `PageDown`.
     pub fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys", "-t", self.target], keys].concat());
+        // What follows an escape at once would be read as one key with it.
+        if keys.contains(&"Escape") {
+            std::thread::sleep(Duration::from_millis(150));
+        }
     }
 
     /// A line for the shell.

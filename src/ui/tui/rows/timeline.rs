@@ -5,9 +5,10 @@ use jiff::Timestamp;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{Row, Target, is_open, mark, since, spent, under};
+use super::{Row, Target, count, is_open, mark, since, spent, under};
 use crate::event::CallResult;
-use crate::ui::tui::state::run::{CallEnd, CallView, NodeView};
+use crate::reason::words::figure::clock;
+use crate::ui::tui::state::run::{CallEnd, CallView, NodeView, NoteKind};
 use crate::ui::tui::state::{App, Panel};
 use crate::ui::tui::text::{cut, pad, pad_left};
 
@@ -73,6 +74,38 @@ pub fn rows(app: &App, columns: usize) -> Vec<Row> {
     for (call, _) in app.run.calls.iter().zip(told).filter(|(_, told)| !told) {
         rows.push(call_row(app, call, &axis, names));
     }
+    rows.extend(notes(app, columns));
+    rows
+}
+
+/// What was thought, warned of and wished, below the bars.
+fn notes(app: &App, columns: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if app.run.notes.is_empty() {
+        return rows;
+    }
+    rows.push(Row::new(Line::default(), Target::Nothing));
+    if app.run.notes.dropped > 0 {
+        let n = count(app.run.notes.dropped);
+        let said = app.lang.pick(
+            format!("{n} earlier lines: Enter reads them back from the session"),
+            format!("更早的 {n} 行：按 Enter 从会话中读取"),
+        );
+        rows.push(Row::new(Line::styled(cut(&said, columns), app.theme.accent), Target::ReadBack));
+    }
+    rows.extend(app.run.notes.iter().map(|note| {
+        let style = match note.kind {
+            NoteKind::Thought => app.theme.text,
+            NoteKind::Warning => app.theme.warn,
+            NoteKind::Steering => app.theme.accent,
+        };
+        let at = clock(note.at, &app.zone);
+        let text = cut(&note.text, columns.saturating_sub(at.len() + 1));
+        Row::new(
+            Line::from(vec![Span::styled(format!("{at} "), app.theme.dim), Span::styled(text, style)]),
+            Target::Nothing,
+        )
+    }));
     rows
 }
 

@@ -183,6 +183,8 @@ pub enum Msg {
     },
     /// The run could not be begun, or ended with an error.
     Failed(String),
+    /// Something that was asked for beside the run cannot be had.
+    Refused(String),
     /// A stored session takes the place of what is shown: what was said, oldest first; its run follows as events.
     Opened {
         title: String,
@@ -325,6 +327,7 @@ impl App {
             Msg::Choose(menu) => self.menu = Some(menu),
             Msg::Read { title, lines } => self.detail = Some(Detail::text(&title, lines)),
             Msg::Failed(text) => self.failed(&text),
+            Msg::Refused(text) => self.refused(&text),
             Msg::Opened { title, said } => self.opened(&title, said),
             Msg::Played(playback) => self.playback = Some(playback),
             Msg::Language(lang) => self.lang = lang,
@@ -386,6 +389,10 @@ impl App {
         if self.run.is_running() {
             self.run.phase = run::Phase::Ended(crate::domain::RunStatus::Incomplete);
         }
+        self.refused(text);
+    }
+
+    fn refused(&mut self, text: &str) {
         let failed = self.lang.pick("Failed", "失败");
         self.say(Who::System, &format!("**{failed}**: {text}"), Vec::new());
         self.tell(text.to_owned());

@@ -179,6 +179,7 @@ fn any_msg() -> impl Strategy<Value = Msg> {
         1 => prop::sample::select(vec!["/evidence E1\n", "a\r\nb", "/lang zh"]).prop_map(|text| Msg::Paste(text.into())),
         1 => Just(Msg::Answered { text: "It is [E1] and [E2, E3].".into() }),
         1 => Just(Msg::Failed("broken".into())),
+        1 => Just(Msg::Refused("there is none".into())),
         1 => Just(Msg::Tick(at(50_000))),
         1 => Just(Msg::Began { title: "next".into(), at: at(60_000) }),
     ]
