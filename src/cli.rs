@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
+use crate::command::logbook::Logbook;
+use crate::command::screen::TerminalKind;
 use crate::command::{
     Context, Style, Verbosity, View, alert, ask, completions, config, diagnose, doctor, eval, handoff, index, logs,
-    mcp, metrics, prompts, search, session, tools, trace,
+    mcp, metrics, prompts, search, session, tools, trace, tui,
 };
 use crate::config::{ConfigError, Overrides, Surroundings};
 use crate::domain::Lang;
@@ -71,8 +73,13 @@ pub struct GlobalArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ViewArg {
+    /// A live view on a terminal, plain text elsewhere
     Auto,
+    /// A live view on the terminal
+    Tui,
+    /// Text
     Plain,
+    /// One JSON document
     Json,
 }
 
@@ -96,6 +103,8 @@ pub enum Command {
     Diagnose(diagnose::DiagnoseArgs),
     /// Answer a question from the knowledge base
     Ask(ask::AskArgs),
+    /// Open the interactive session: ask, diagnose, look into evidence
+    Tui(tui::TuiArgs),
     /// Find passages in the knowledge base, with their scores
     Search(search::SearchArgs),
     /// Split, embed and store documents
@@ -141,11 +150,11 @@ impl GlobalArgs {
         };
         let surroundings = Surroundings::of_process();
         let config = crate::config::load(&overrides, &surroundings)?;
-        let is_json = self.json || self.view == ViewArg::Json;
         let style = |terminal: bool| self.style(terminal, &surroundings);
+        let variable = |name: &str| surroundings.variables.get(name).cloned().unwrap_or_default();
         Ok(Context {
             config,
-            view: if is_json { View::Json } else { View::Plain },
+            view: self.view(&surroundings),
             lang: self.lang.map(|lang| match lang {
                 LangArg::En => Lang::En,
                 LangArg::Zh => Lang::Zh,
@@ -157,7 +166,29 @@ impl GlobalArgs {
             },
             stdout: style(io::stdout().is_terminal()),
             stderr: style(io::stderr().is_terminal()),
+            terminal: TerminalKind {
+                term: variable("TERM"),
+                colorterm: variable("COLORTERM"),
+                colorfgbg: variable("COLORFGBG"),
+            },
+            attended: false,
+            offline: self.offline,
+            logbook: Logbook::default(),
         })
+    }
+
+    /// A dumb terminal is one for text, whatever was asked for. What cannot be had though it was asked for is told by
+    /// the command that needs it.
+    fn view(&self, surroundings: &Surroundings) -> View {
+        let is_dumb = surroundings.variables.get("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        let on_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+        match self.view {
+            _ if self.json => View::Json,
+            ViewArg::Json => View::Json,
+            ViewArg::Tui if !is_dumb => View::Tui,
+            ViewArg::Auto if !self.quiet && !is_dumb && on_terminal() => View::Tui,
+            ViewArg::Auto | ViewArg::Tui | ViewArg::Plain => View::Plain,
+        }
     }
 
     /// `NO_COLOR` (no-color.org) and a dumb terminal count under `auto`; a pipe gets no escape codes either way

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::control::{Approval, Control};
 use crate::domain::{
-    Alert, Call, Diagnosis, Evidence, Facts, FailureKind, Plan, RetrievalQuality, RunStatus, Served, Usage,
+    Alert, Call, Diagnosis, Evidence, Facts, FailureKind, Hypothesis, Plan, RetrievalQuality, RunStatus, Served, Usage,
 };
 
 /// An event with its place in the run.
@@ -91,6 +92,25 @@ pub enum EventKind {
     /// A piece of the answer as it is written.
     AnswerDelta {
         text: String,
+    },
+    /// Where the ranking stands; only while a front end follows that can steer.
+    HypothesesRanked {
+        hypotheses: Vec<Hypothesis>,
+    },
+    /// A call that may change something waits for a yes or a no.
+    ApprovalRequested {
+        /// The `call_id` of the call.
+        request: u64,
+        server: String,
+        call: Call,
+    },
+    ApprovalAnswered {
+        request: u64,
+        approval: Approval,
+    },
+    /// The agent took up a wish of the engineer.
+    Steered {
+        control: Control,
     },
     /// Something that the user should know and that does not stop the run.
     Warning {

@@ -6,6 +6,8 @@
 pub mod domain;
 /// What happened, for front ends and stores.
 pub mod event;
+/// What a front end tells the agent.
+pub mod control;
 /// How remote services are spoken to.
 pub mod http;
 /// Events folded into records and spans.

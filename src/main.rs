@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use oncall::cli::{Cli, Command};
-use oncall::command::{self, BadInput, Exit, Unreachable, Verbosity};
+use oncall::command::{self, BadInput, Context, Exit, Style, Unreachable, Verbosity};
 use oncall::config::ConfigError;
 use oncall::knowledge::{EmbedError, KnowledgeError};
 
@@ -29,7 +29,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         _ => {}
     }
     let context = cli.global.context()?;
-    start_logging(context.verbosity);
+    start_logging(&context);
     for warning in &context.config.warnings {
         context.warn(warning);
     }
@@ -38,6 +38,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         match cli.command {
             Command::Diagnose(args) => command::diagnose::run(args, &context).await,
             Command::Ask(args) => command::ask::run(args, &context).await,
+            Command::Tui(args) => command::tui::run(args, &context).await,
             Command::Search(args) => command::search::run(args, &context).await,
             Command::Index(args) => command::index::run(args, &context).await,
             Command::Alert(args) => command::alert::run(args, &context).await,
@@ -62,14 +63,16 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 /// Logs of the program itself go to stderr: warnings, with `-v` everything of ours, or what `ONCALL_LOG` says.
-fn start_logging(verbosity: Verbosity) {
-    let default = match verbosity {
+fn start_logging(context: &Context) {
+    let default = match context.verbosity {
         Verbosity::Quiet => "error",
         Verbosity::Normal => "error,oncall=warn",
         Verbosity::Verbose => "warn,oncall=debug",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("ONCALL_LOG").unwrap_or_else(|_| default.into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
+    let colored = context.stderr == Style::Colored;
+    let writer = context.logbook.clone();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colored).with_target(false).init();
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::control::{Approval, Control};
 use crate::domain::text::{clean, clean_line, counted};
 use crate::domain::{
     AgentStep, Alert, Diagnosis, EvidenceKind, Facts, InvocationStatus, Lang, Message, Plan, Role, RunStatus, Served,
@@ -18,6 +19,7 @@ use crate::event::{CallResult, Event, EventKind};
 
 pub mod chrome;
 pub mod otlp;
+pub mod replay;
 pub mod span;
 
 pub use span::{Span, SpanKind, spans};
@@ -133,7 +135,20 @@ impl Trace {
             EventKind::ModelUsed { node, model, milliseconds, usage } => {
                 self.model_used(node, model, *milliseconds, *usage, at);
             }
-            EventKind::AnswerDelta { .. } => {}
+            EventKind::AnswerDelta { .. } | EventKind::HypothesesRanked { .. } => {}
+            EventKind::ApprovalRequested { call, .. } => {
+                let arguments = clean_line(&call.arguments.to_string(), MAX_TEXT_CHARS);
+                self.message(Role::Warning, &format!("approval asked for: {} {arguments}", call.tool), at);
+            }
+            EventKind::ApprovalAnswered { approval, .. } => {
+                let answer = match approval {
+                    Approval::Deny => "denied",
+                    Approval::Once => "approved once",
+                    Approval::Session => "approved for this session",
+                };
+                self.message(Role::Warning, answer, at);
+            }
+            EventKind::Steered { control } => self.steered(control, at),
             EventKind::Warning { message } => self.message(Role::Warning, message, at),
             EventKind::RunEnded { status, diagnosis } => self.run_ended(*status, diagnosis.as_deref(), at),
         }
@@ -186,6 +201,24 @@ impl Trace {
         let ids: BTreeSet<u64> = changes.invocations.iter().map(|invocation| invocation.id).collect();
         let places = self.record.tool_invocations.iter().enumerate();
         self.changed.invocations.extend(places.filter(|(_, made)| ids.contains(&made.id)).map(|(index, _)| index));
+    }
+
+    /// A fact is something said; the rest is kept as what happened.
+    fn steered(&mut self, control: &Control, at: Timestamp) {
+        let text = match control {
+            Control::AddFact { text } => return self.message(Role::User, text, at),
+            Control::Stop => "the engineer ended the run".to_owned(),
+            Control::CancelCall { call_id } => format!("the engineer cancelled call {call_id}"),
+            Control::SkipStep { step } => format!("the engineer skipped step {step}"),
+            Control::PinHypothesis { hypothesis } => format!("the engineer pinned {}", hypothesis.category.id()),
+            Control::DismissHypothesis { hypothesis } => {
+                format!("the engineer dismissed {}", hypothesis.category.id())
+            }
+            Control::ReleaseHypothesis { hypothesis } => format!("the engineer released {}", hypothesis.category.id()),
+            // The event of the approval says it.
+            Control::AnswerApproval { .. } => return,
+        };
+        self.message(Role::Warning, &text, at);
     }
 
     fn run_started(&mut self, alert: &Alert, at: Timestamp) {

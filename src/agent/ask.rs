@@ -6,8 +6,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::merge::{Update, merge, record};
-use super::{Crew, Task, execute, plan, replan, retrieve_knowledge};
+use super::{Crew, Task, execute, graph, plan, replan, retrieve_knowledge, steering};
 use crate::agent::graph::Next;
+use crate::control::ControlStream;
 use crate::domain::text::clean_line;
 use crate::domain::{Alert, AlertStatus, Evidence, Plan, RunStatus, State, Usage};
 use crate::event::EventKind;
@@ -129,8 +130,9 @@ async fn simple(
     cancel: &CancellationToken,
 ) -> Result<Checked, ModelError> {
     let mut talk = None;
+    let mut on_text = |text: &str| crew.events.emit(EventKind::AnswerDelta { text: text.to_string() });
     for _ in 0..MAX_TURNS {
-        let (next, so_far, usage) = llm.answer_move(state, &ask.question, talk).await?;
+        let (next, so_far, usage) = llm.answer_move(state, &ask.question, talk, &mut on_text).await?;
         state.usage.add(usage);
         talk = Some(so_far);
         match next {
@@ -182,11 +184,22 @@ async fn complex(
     Ok(reasoned.value)
 }
 
+/// Answers while a front end steers.
+pub async fn answer_steered(ask: AskTask, llm: Arc<Llm>, crew: Crew, controls: ControlStream) -> AskOutcome {
+    let helm = crew.clone();
+    tokio::select! {
+        biased;
+        outcome = answer(ask, llm, crew) => outcome,
+        never = steering::follow(controls, helm) => match never {},
+    }
+}
+
 fn absorb(state: &mut State, crew: &Crew, task: &Task, updates: Vec<Update>) {
     for update in updates {
         announce(crew, &merge(state, update, &task.zone));
     }
     state.closed_tools = crew.invoker.closed_tools();
+    graph::take_wishes(task, crew, state);
 }
 
 fn announce(crew: &Crew, evidence: &[Evidence]) {

@@ -16,8 +16,13 @@ const MAX_TURNS: usize = 6;
 pub(super) async fn run(state: &State, task: &Task, crew: &Crew, cancel: &CancellationToken) -> NodeOutput {
     let Some(step) = state.plan.next_pending().cloned() else { return NodeOutput::edges(Vec::new()) };
     crew.events.emit(EventKind::StepStarted { step: step.id, question: step.question.clone() });
-    let (worked, usages) = react(state, &step, task, crew, cancel).await;
-    if let Update::Worked { conclusion, .. } = &worked {
+    let broken_off = crew.steering.begin_step(step.id, cancel);
+    let (mut worked, usages) = react(state, &step, task, crew, &broken_off).await;
+    let is_skipped = crew.steering.end_step(step.id);
+    if let Update::Worked { conclusion, .. } = &mut worked {
+        if is_skipped && conclusion.is_empty() {
+            *conclusion = state.facts.lang.pick("skipped by the engineer", "已由值班工程师跳过").to_owned();
+        }
         crew.events.emit(EventKind::StepEnded { step: step.id, conclusion: conclusion.clone() });
     }
     let mut updates = vec![worked];

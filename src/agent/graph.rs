@@ -18,7 +18,7 @@ use super::{
 };
 use crate::domain::{Diagnosis, RunStatus, State, Timing};
 use crate::event::EventKind;
-use crate::reason::{Conclusion, Pace};
+use crate::reason::{Conclusion, Pace, Reasoned, judge, rules};
 
 /// What a conclusion may take when the run's time is nearly used up; then it is drawn at once.
 const LEAST_TIME_TO_CONCLUDE: Duration = Duration::from_secs(20);
@@ -95,6 +95,7 @@ pub async fn run(task: Task, crew: Crew) -> Diagnosis {
     let mut timings = Vec::new();
     let mut state = timed(&crew, "analyze_alert", &mut timings, analyze_alert::run(&task, &crew)).await;
     let mut stop = work(&task, &crew, &mut state, &mut timings, deadline).await;
+    take_wishes(&task, &crew, &mut state);
 
     let pace = match stop {
         Some(Stop::Cancelled | Stop::Time) => Pace::Hurried,
@@ -110,7 +111,8 @@ pub async fn run(task: Task, crew: Crew) -> Diagnosis {
             }
         }
     };
-    let conclusion = timed(&crew, "synthesize", &mut timings, concluding).await;
+    let Reasoned { value, usage } = timed(&crew, "synthesize", &mut timings, concluding).await;
+    let conclusion = Reasoned { value: judge::apply(value, &state.judged, state.facts.lang), usage };
     state.usage.add(conclusion.usage);
     if let Conclusion { root_cause: Some(cause), .. } = &conclusion.value {
         tracing::debug!(category = cause.category.id(), confidence = cause.confidence, "concluded");
@@ -166,6 +168,8 @@ async fn work(
         for (node, NodeOutput { updates, next }, milliseconds) in turns {
             timings.push(Timing { node: node.name().into(), milliseconds });
             absorb(task, crew, state, updates);
+            take_wishes(task, crew, state);
+            tell_standing(task, crew, state);
             ended.insert(node);
             match next {
                 Next::Finish => return None,
@@ -247,6 +251,7 @@ fn fingerprint(state: &State) -> u64 {
         (step.id, &step.question, step.state as u8).hash(&mut hasher);
     }
     state.plan.revisions.hash(&mut hasher);
+    (state.judged.pinned.len(), state.judged.dismissed.len()).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -302,6 +307,24 @@ fn absorb(task: &Task, crew: &Crew, state: &mut State, updates: Vec<Update>) {
         }
     }
     state.closed_tools = crew.invoker.closed_tools();
+}
+
+/// Merges what the engineer wished since the last time.
+pub(super) fn take_wishes(task: &Task, crew: &Crew, state: &mut State) {
+    if !crew.steering.is_watched() {
+        return;
+    }
+    let told = crew.steering.take_facts().into_iter().map(Update::Told);
+    let rest = [Update::Skipped(crew.steering.skipped()), Update::Judged(crew.steering.judged())];
+    absorb(task, crew, state, told.chain(rest).collect());
+}
+
+/// Tells where the ranking stands, to a front end that can steer it.
+fn tell_standing(task: &Task, crew: &Crew, state: &State) {
+    if crew.steering.is_watched() && !state.evidence.is_empty() {
+        let hypotheses = rules::standing(state, &task.zone);
+        crew.events.emit(EventKind::HypothesesRanked { hypotheses });
+    }
 }
 
 async fn timed<T>(crew: &Crew, name: &str, timings: &mut Vec<Timing>, work: impl Future<Output = T>) -> T {

@@ -1,11 +1,13 @@
 //! The one place where what nodes return becomes state: findings get their numbers here.
 
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 
 use crate::domain::{
-    Call, Evidence, Finding, Invocation, Outcome, Output, Plan, Served, State, Step, StepState, Usage,
+    Call, Evidence, Finding, Invocation, Judged, Outcome, Output, Plan, Served, State, Step, StepState, Usage,
 };
-use crate::reason::words;
+use crate::reason::{facts, words};
 
 /// A change of the state.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +27,12 @@ pub(super) enum Update {
         reason: String,
     },
     Used(Usage),
+    /// The engineer knows something.
+    Told(String),
+    /// The engineer wants these steps left out.
+    Skipped(BTreeSet<u32>),
+    /// What the engineer said of hypotheses, all of it.
+    Judged(Judged),
 }
 
 /// Applies one update and returns the evidence that it added.
@@ -46,8 +54,34 @@ pub(super) fn merge(state: &mut State, update: Update, zone: &TimeZone) -> Vec<E
             state.plan.revisions.push(reason);
         }
         Update::Used(usage) => state.usage.add(usage),
+        Update::Told(text) => told(state, &text, zone),
+        Update::Skipped(ids) => {
+            let open = [StepState::Pending, StepState::Running];
+            for step in state.plan.steps.iter_mut().filter(|s| ids.contains(&s.id) && open.contains(&s.state)) {
+                step.state = StepState::Skipped;
+            }
+        }
+        Update::Judged(judged) => state.judged = judged,
     }
     state.evidence[known..].to_vec()
+}
+
+/// A fact gets a number like everything that can be cited.
+fn told(state: &mut State, text: &str, zone: &TimeZone) {
+    let data = facts::told(text, &state.facts, zone);
+    if state.evidence.iter().any(|known| known.data == data) {
+        return;
+    }
+    let lang = state.facts.lang;
+    state.evidence.push(Evidence {
+        id: format!("E{}", state.evidence.len() + 1),
+        kind: words::evidence_kind(&data),
+        source: lang.pick("engineer", "值班工程师").to_owned(),
+        window: None,
+        summary: lang.pick(format!("the engineer says: {text}"), format!("值班工程师补充：{text}")),
+        data,
+        stale_seconds: None,
+    });
 }
 
 fn work_step(state: &mut State, id: u32, calls: Vec<(Call, Outcome)>, conclusion: String, zone: &TimeZone) {

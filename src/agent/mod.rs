@@ -1,6 +1,6 @@
 //! The graph that works an alert: nodes in the order of the data flow, bounded in rounds, node runs and time.
 //!
-//! In come alerts, a reasoner and an invoker; out comes a [`crate::domain::Diagnosis`], always: a bound that is hit or an
+//! In come alerts, a reasoner and an invoker; out comes a [`Diagnosis`], always: a bound that is hit or an
 //! interruption jumps to `synthesize`, and the answer says so.
 
 mod analyze_alert;
@@ -13,6 +13,7 @@ mod plan;
 mod replan;
 mod respond;
 mod retrieve_knowledge;
+pub mod steering;
 mod synthesize;
 
 use std::sync::Arc;
@@ -21,12 +22,14 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Alert, Facts, History, SourceReport, Topology};
+use crate::control::ControlStream;
+use crate::domain::{Alert, Diagnosis, Facts, History, SourceReport, Topology};
 use crate::event::EventSink;
 use crate::reason::Reasoner;
 use crate::tool::invoker::Invoker;
 
 pub use graph::run;
+pub use steering::Steering;
 
 /// The bounds of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,4 +66,16 @@ pub struct Crew {
     /// Cancelled by the user: the best answer so far is given.
     pub cancel: CancellationToken,
     pub bounds: Bounds,
+    /// What the engineer wished while it runs.
+    pub steering: Arc<Steering>,
+}
+
+/// Runs the graph while a front end steers it.
+pub async fn run_steered(task: Task, crew: Crew, controls: ControlStream) -> Diagnosis {
+    let helm = crew.clone();
+    tokio::select! {
+        biased;
+        diagnosis = run(task, crew) => diagnosis,
+        never = steering::follow(controls, helm) => match never {},
+    }
 }

@@ -115,8 +115,8 @@ fn failing_tools(state: &State) -> Vec<String> {
             Outcome::Output(_) => true,
             // The caller's mistake, or the user's wish, says nothing about the tool.
             Outcome::Failure(failure) => {
-                use FailureKind::{BadArguments, Cancelled, NotAllowed};
-                if matches!(failure.kind, BadArguments | Cancelled | NotAllowed) {
+                use FailureKind::{BadArguments, Cancelled, Denied, NotAllowed};
+                if matches!(failure.kind, BadArguments | Cancelled | Denied | NotAllowed) {
                     continue;
                 }
                 false

@@ -14,18 +14,20 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::diagnosing::{self, Steered};
 use super::models::{self, BudgetArgs};
 use super::recording::Recording;
-use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, live, session, world};
+use super::screen::ThemeArgs;
+use super::{BadInput, Context, Exit, bad_input, diagnose, extract, index, live, session, tui, world};
 use crate::agent::Task;
-use crate::agent::ask::{AskOutcome, AskTask, answer, question_alert};
+use crate::agent::ask::{AskOutcome, AskTask, answer, answer_steered, question_alert};
 use crate::domain::text::{clean_line, head};
 use crate::domain::{Evidence, Facts, Finding, Hit, Lang, Reference, Role, RunStatus, SessionRecord, Usage};
 use crate::event::{Event, EventKind, EventSink};
 use crate::knowledge::Use;
 use crate::llm::{Message, ModelError};
 use crate::reason::facts;
-use crate::reason::llm::{Llm, Question, Route, citations};
+use crate::reason::llm::{Checked, Llm, Question, Route, citations};
 use crate::source::incident::Incident;
 
 const EXCERPT_CHARS: usize = 200;
@@ -34,8 +36,8 @@ const MAX_QUESTION_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 pub struct AskArgs {
-    /// The question; "-" reads it from standard input
-    pub question: String,
+    /// The question; "-" reads it from standard input; without one, on a terminal, the interactive session opens
+    pub question: Option<String>,
     /// Look into this folder of evidence too (needs a model)
     #[arg(long, value_name = "DIR")]
     incident: Option<PathBuf>,
@@ -53,12 +55,15 @@ pub struct AskArgs {
     complex: bool,
     #[command(flatten)]
     budget: BudgetArgs,
+    #[command(flatten)]
+    theme: ThemeArgs,
 }
 
 impl AskArgs {
     /// A question in a stored session.
     pub fn follow_up(session: String, question: String, budget: BudgetArgs) -> Self {
-        Self { question, incident: None, session: Some(session), resume: false, simple: false, complex: false, budget }
+        let (question, session, theme) = (Some(question), Some(session), ThemeArgs::default());
+        Self { question, incident: None, session, resume: false, simple: false, complex: false, budget, theme }
     }
 
     fn route(&self) -> Option<Route> {
@@ -80,7 +85,7 @@ impl AskArgs {
 }
 
 /// What was asked and answered before, oldest first.
-fn conversation(record: &SessionRecord) -> Vec<Message> {
+pub(super) fn conversation(record: &SessionRecord) -> Vec<Message> {
     let turn = |message: &crate::domain::Message| match message.role {
         Role::User => Some(Message::user(message.content.clone())),
         Role::Assistant => Some(Message::assistant(message.content.clone(), Vec::new())),
@@ -91,10 +96,10 @@ fn conversation(record: &SessionRecord) -> Vec<Message> {
 
 /// The document that `oncall ask --json` prints.
 #[derive(Debug, Serialize)]
-struct Answer {
+pub(super) struct Answer {
     schema: &'static str,
-    answer: String,
-    route: Route,
+    pub answer: String,
+    pub route: Route,
     /// Why this way was taken.
     #[serde(skip_serializing_if = "String::is_empty")]
     route_reason: String,
@@ -102,15 +107,23 @@ struct Answer {
     session_id: String,
     /// `None`: an extract, without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
+    pub model: Option<String>,
     /// What was struck from the answer, or kept it from being one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<String>,
+    pub notes: Vec<String>,
     usage: Usage,
 }
 
 pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
-    let question = read_question(&args.question)?;
+    let Some(question) = &args.question else {
+        let session = if args.resume { Some("last".to_owned()) } else { args.session };
+        return tui::open(
+            tui::TuiArgs { session, incident: args.incident, budget: args.budget, theme: args.theme },
+            context,
+        )
+        .await;
+    };
+    let question = read_question(question)?;
     let lang = context.lang.unwrap_or_else(|| Lang::of(&question));
     let (events, received) = EventSink::channel();
     let cancel = CancellationToken::new();
@@ -138,21 +151,24 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
                 "未配置模型时只查阅手册；可用 `oncall diagnose --incident` 分析证据",
             ));
         }
-        by_extract(&question, lang, &session_id, Vec::new(), &mut recording, context).await?;
+        let (document, _) = by_extract(&question, lang, &session_id, Vec::new(), context).await?;
+        record(&document, &mut recording);
+        print(&document, lang, context)?;
         recording.finish(context).await;
         return Ok(Exit::Success);
     };
     let interrupts = tokio::spawn(diagnose::watch_interrupts(cancel.clone()));
     let watching = tokio::spawn(watch(received, recording, context.clone()));
     let asked = Asked {
-        args: &args,
+        budget: &args.budget,
+        route: args.route(),
         question: Question { text: question.clone(), history },
         lang,
         zone,
         incident: incident.as_ref(),
         session_id: &session_id,
     };
-    let outcome = ask(asked, Arc::clone(&llm), events, cancel, context).await;
+    let outcome = ask(asked, Arc::clone(&llm), (events, cancel), None, context).await;
     interrupts.abort();
     let mut recording = watching.await?;
     let exit = match outcome.status {
@@ -162,14 +178,16 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
         RunStatus::Incomplete | RunStatus::Complete => Exit::Success,
     };
     outcome.refused.iter().for_each(|reason| context.warn(reason));
-    match &outcome.result {
-        Ok(_) => print_answer(&outcome, &llm, lang, session_id, &mut recording, context)?,
+    let document = match &outcome.result {
+        Ok(answered) => document(&outcome, answered, &llm, lang, session_id),
         Err(error) => {
-            let note = lang.pick(format!("the model gave no answer: {error}"), format!("模型未能给出答案：{error}"));
+            let note = no_answer(error, lang);
             context.warn(&note);
-            by_extract(&question, lang, &session_id, vec![note], &mut recording, context).await?;
+            by_extract(&question, lang, &session_id, vec![note], context).await?.0
         }
-    }
+    };
+    record(&document, &mut recording);
+    print(&document, lang, context)?;
     recording.finish(context).await;
     Ok(exit)
 }
@@ -190,20 +208,22 @@ fn read_question(given: &str) -> anyhow::Result<String> {
 }
 
 /// A question on its way to the agent.
-struct Asked<'a> {
-    args: &'a AskArgs,
-    question: Question,
-    lang: Lang,
-    zone: TimeZone,
-    incident: Option<&'a Incident>,
-    session_id: &'a str,
+pub(super) struct Asked<'a> {
+    pub budget: &'a BudgetArgs,
+    pub route: Option<Route>,
+    pub question: Question,
+    pub lang: Lang,
+    pub zone: TimeZone,
+    pub incident: Option<&'a Incident>,
+    pub session_id: &'a str,
 }
 
-async fn ask(
+/// Answers by the model; somebody at a screen may steer it.
+pub(super) async fn ask(
     asked: Asked<'_>,
     llm: Arc<Llm>,
-    events: EventSink,
-    cancel: CancellationToken,
+    (events, cancel): (EventSink, CancellationToken),
+    steered: Option<Steered>,
     context: &Context,
 ) -> AskOutcome {
     let now = asked.incident.map_or_else(Timestamp::now, |incident| incident.now);
@@ -211,7 +231,9 @@ async fn ask(
     let facts = Facts { lang: asked.lang, ..facts::analyze(&alerts, now) };
     let world = world::build(asked.incident, None, &facts, &asked.zone, asked.lang, context).await;
     let fallback = live::fallback(asked.incident.is_some(), context).unwrap_or_default();
-    let crew = diagnose::crew(llm.clone(), world.registry, fallback, events, cancel, &asked.args.budget, context);
+    let approvals = steered.as_ref().map(|steered| Arc::clone(&steered.approvals));
+    let channel = (events, cancel);
+    let crew = diagnosing::crew(llm.clone(), world.registry, fallback, channel, asked.budget, approvals, context);
     let task = Task {
         session_id: asked.session_id.to_string(),
         alerts,
@@ -221,9 +243,23 @@ async fn ask(
         topology: world.topology,
         absent_sources: world.absent,
     };
-    let outcome = answer(AskTask { question: asked.question, route: asked.args.route(), task }, llm, crew).await;
+    let task = AskTask { question: asked.question, route: asked.route, task };
+    let outcome = match steered {
+        Some(Steered { wishes, .. }) => answer_steered(task, llm, crew, wishes).await,
+        None => answer(task, llm, crew).await,
+    };
     world.fleet.close().await;
     outcome
+}
+
+/// Why there is no answer of the model.
+pub(super) fn no_answer(error: &ModelError, lang: Lang) -> String {
+    lang.pick(format!("the model gave no answer: {error}"), format!("模型未能给出答案：{error}"))
+}
+
+/// Keeps the answer with its session.
+pub(super) fn record(document: &Answer, recording: &mut Recording) {
+    recording.answered(&document.answer, route_id(document.route), document.model.as_deref());
 }
 
 /// Tells on stderr what the agent does, and records it, until its run has ended: the reasoner keeps a sink of its own, so
@@ -251,15 +287,7 @@ async fn watch(
 }
 
 /// The agent's answer, its citations as numbered references.
-fn print_answer(
-    outcome: &AskOutcome,
-    llm: &Llm,
-    lang: Lang,
-    session_id: String,
-    recording: &mut Recording,
-    context: &Context,
-) -> anyhow::Result<()> {
-    let Ok(answered) = &outcome.result else { return Ok(()) };
+pub(super) fn document(outcome: &AskOutcome, answered: &Checked, llm: &Llm, lang: Lang, session_id: String) -> Answer {
     let ids = citations(&answered.text);
     let numbers: BTreeMap<&str, usize> = ids.iter().enumerate().map(|(n, id)| (id.as_str(), n + 1)).collect();
     let cited = ids.iter().filter_map(|id| outcome.evidence.iter().find(|one| one.id == *id));
@@ -268,7 +296,7 @@ fn print_answer(
         .struck
         .iter()
         .map(|text| lang.pick(format!("struck, for lack of evidence: {text}"), format!("因缺乏证据已删除：{text}")));
-    let document = Answer {
+    Answer {
         schema: "oncall.answer/v1",
         answer: renumbered(&answered.text, &numbers),
         route: outcome.routed.route,
@@ -278,9 +306,7 @@ fn print_answer(
         model: Some(llm.model_name().to_string()),
         notes: notes.collect(),
         usage: outcome.usage,
-    };
-    recording.answered(&document.answer, route_id(document.route), document.model.as_deref());
-    print(&document, lang, context)
+    }
 }
 
 fn route_id(route: Route) -> &'static str {
@@ -325,14 +351,14 @@ fn evidence_reference(n: usize, one: &Evidence) -> Reference {
     }
 }
 
-async fn by_extract(
+/// An extract of the runbooks, and the passages that its numbers mean.
+pub(super) async fn by_extract(
     question: &str,
     lang: Lang,
     session_id: &str,
     notes: Vec<String>,
-    recording: &mut Recording,
     context: &Context,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<(Answer, Vec<Hit>)> {
     let knowledge = index::open(context, Use::AsItIs).await?;
     index::refresh(&knowledge, context).await?;
     let hits = knowledge.search(question, context.config.knowledge.top_k).await?;
@@ -347,8 +373,7 @@ async fn by_extract(
         notes,
         usage: Usage::default(),
     };
-    recording.answered(&document.answer, route_id(document.route), document.model.as_deref());
-    print(&document, lang, context)
+    Ok((document, hits))
 }
 
 fn print(document: &Answer, lang: Lang, context: &Context) -> anyhow::Result<()> {

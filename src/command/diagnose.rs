@@ -2,32 +2,25 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 
-use super::models::{self, BudgetArgs};
-use super::record;
-use super::recording::{self, Recording};
+use super::diagnosing::{self, Case, Diagnosing, Settings};
+use super::models::BudgetArgs;
+use super::screen::{self, ScreenArgs};
 use super::world::{self, World};
 use super::{BadInput, Context, Exit, Style, Verbosity, bad_input, firing, live};
-use crate::agent::{self, Bounds, Crew, Task};
+use super::{record, recording};
 use crate::alert;
 use crate::domain::text::counted;
-use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, Facts, RunStatus};
-use crate::event::{EventKind, EventSink};
-use crate::reason::{Reasoner, facts};
+use crate::domain::{Alert, AlertBatch, AlertStatus, Diagnosis, RunStatus};
+use crate::event::EventKind;
+use crate::reason::facts;
 use crate::source::incident::Incident;
-use crate::tool::invoker::{Fallback, Invoker, InvokerSettings};
-use crate::tool::registry::Registry;
 use crate::ui::{JsonRenderer, PlainRenderer, Progress, Renderer};
-
-/// Calls under way at once.
-const CONCURRENT_CALLS: usize = 8;
-const CALL_ATTEMPTS: u32 = 3;
 
 #[derive(Debug, Args)]
 pub struct DiagnoseArgs {
@@ -59,6 +52,8 @@ pub struct DiagnoseArgs {
     no_stale: bool,
     #[command(flatten)]
     budget: BudgetArgs,
+    #[command(flatten)]
+    screen: ScreenArgs,
 }
 
 fn parse_position(text: &str) -> Result<usize, String> {
@@ -66,11 +61,18 @@ fn parse_position(text: &str) -> Result<usize, String> {
     position.ok_or_else(|| "expected a number from 1 up, as `oncall alert show` lists the alerts".to_owned())
 }
 
+impl DiagnoseArgs {
+    fn settings(&self) -> Settings<'_> {
+        Settings { budget: &self.budget, record: self.record.as_deref(), refuses_stale: self.no_stale, steered: None }
+    }
+}
+
 pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> {
     if args.events && !context.is_json() {
         return Err(BadInput("--events goes with --json".into()).into());
     }
-    let incident = open_incident(&args)?;
+    args.screen.check(context)?;
+    let incident = open_incident(args.alert.as_deref(), args.incident.as_deref())?;
     let Some(mut alerts) = chosen_alerts(&args, incident.as_ref(), context).await? else { return Ok(Exit::Success) };
     let zone = incident.as_ref().map_or_else(TimeZone::system, |incident| incident.zone.clone());
     let now = incident.as_ref().map_or_else(Timestamp::now, |incident| incident.now);
@@ -82,31 +84,29 @@ pub async fn run(args: DiagnoseArgs, context: &Context) -> anyhow::Result<Exit> 
 
     let cancel = CancellationToken::new();
     let interrupts = tokio::spawn(watch_interrupts(cancel.clone()));
+    let mode = args.screen.mode(context);
+    // With a screen somebody is there who can be asked.
+    let context = &Context { attended: mode.is_some(), ..context.clone() };
     let world = world::build(incident.as_ref(), alerts.first(), &facts, &zone, facts.lang, context).await;
     let world = match &args.record {
         Some(dir) => record::begin(dir, &alerts, now, &zone, world, context)?,
         None => world,
     };
     let folder = incident.map(|incident| incident.folder);
-    let diagnosis = diagnose(Case { alerts, facts, zone, folder }, world, &args, context, cancel).await;
+    let case = Case { alerts, facts, zone, folder };
+    if let Some(mode) = mode {
+        // The screen watches signals by itself, and gives the terminal back first.
+        interrupts.abort();
+        let wanted = screen::Wanted { mode, theme: screen::theme(&args.screen.theme, context) };
+        return screen::diagnose(case, world, args.settings(), wanted, context, cancel).await;
+    }
+    let diagnosis = diagnose(case, world, &args, context, cancel).await;
     interrupts.abort();
-    Ok(exit_of(&diagnosis?))
+    Ok(exit_of(diagnosis?.status))
 }
 
-/// What is to be diagnosed, as far as the payload and the incident say it.
-struct Case {
-    /// The alert, first, and those of the same root; never empty.
-    alerts: Vec<Alert>,
-    /// In the language of the run.
-    facts: Facts,
-    /// The zone in which times are shown.
-    zone: TimeZone,
-    /// The incident's folder.
-    folder: Option<PathBuf>,
-}
-
-fn exit_of(diagnosis: &Diagnosis) -> Exit {
-    match diagnosis.status {
+pub(super) fn exit_of(status: RunStatus) -> Exit {
+    match status {
         RunStatus::Complete => Exit::Success,
         RunStatus::Incomplete => Exit::Incomplete,
         RunStatus::Cancelled => Exit::Interrupted,
@@ -122,13 +122,13 @@ pub(super) async fn watch_interrupts(cancel: CancellationToken) {
 }
 
 /// `--incident`, or the alert's own folder when it holds an `incident.toml`.
-fn open_incident(args: &DiagnoseArgs) -> anyhow::Result<Option<Incident>> {
+pub(super) fn open_incident(alert: Option<&str>, incident: Option<&Path>) -> anyhow::Result<Option<Incident>> {
     let own_folder = || {
-        let folder = Path::new(args.alert.as_deref()?).parent()?;
+        let folder = Path::new(alert?).parent()?;
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         folder.join("incident.toml").is_file().then(|| folder.to_path_buf())
     };
-    let Some(dir) = args.incident.clone().or_else(own_folder) else { return Ok(None) };
+    let Some(dir) = incident.map(Path::to_path_buf).or_else(own_folder) else { return Ok(None) };
     Incident::open(&dir).map(Some).map_err(bad_input)
 }
 
@@ -139,7 +139,7 @@ async fn chosen_alerts(
     context: &Context,
 ) -> anyhow::Result<Option<Vec<Alert>>> {
     if !args.from_alertmanager {
-        let batch = read_batch(args, incident, context).await?;
+        let batch = read_batch(args.alert.as_deref(), incident, context).await?;
         return choose(&batch, args.select, context).map(Some);
     }
     let firing = firing::read(&args.filter, args.select, context).await?;
@@ -153,9 +153,13 @@ async fn chosen_alerts(
 }
 
 /// The payload: `--alert`, else the incident's own.
-async fn read_batch(args: &DiagnoseArgs, incident: Option<&Incident>, context: &Context) -> anyhow::Result<AlertBatch> {
-    let place = match (&args.alert, incident) {
-        (Some(place), _) => place.clone(),
+pub(super) async fn read_batch(
+    alert: Option<&str>,
+    incident: Option<&Incident>,
+    context: &Context,
+) -> anyhow::Result<AlertBatch> {
+    let place = match (alert, incident) {
+        (Some(place), _) => place.to_owned(),
         (None, Some(incident)) if !incident.alert_path.is_file() => {
             let folder = incident.folder.display();
             return Err(BadInput(format!(
@@ -200,7 +204,7 @@ pub(super) fn choose(batch: &AlertBatch, select: Option<usize>, context: &Contex
     Ok(alerts)
 }
 
-/// Runs the agent while the renderer follows its events.
+/// Runs the agent while a front end follows its events.
 async fn diagnose(
     case: Case,
     world: World,
@@ -209,35 +213,10 @@ async fn diagnose(
     cancel: CancellationToken,
 ) -> anyhow::Result<Diagnosis> {
     let mut renderer = renderer(args, context, &case);
-    let (events, mut received) = EventSink::channel();
-    let around = models::Surroundings {
-        events: &events,
-        cancel: &cancel,
-        zone: &case.zone,
-        incident: case.folder.as_deref(),
-        budget: &args.budget,
-        recorder: args.record.as_deref().map(record::of_models).transpose()?,
-    };
-    let reasoner = models::reasoner_or_rules(context, &around)?;
-    let fallback = match args.no_stale {
-        true => Fallback::None,
-        false => live::fallback(case.folder.is_some(), context)?,
-    };
-    let crew = crew(reasoner, world.registry, fallback, events, cancel, &args.budget, context);
-    let task = Task {
-        session_id: uuid::Uuid::now_v7().to_string(),
-        alerts: case.alerts,
-        facts: case.facts,
-        zone: case.zone,
-        history: world.history,
-        topology: world.topology,
-        absent_sources: world.absent,
-    };
-    let name = &task.alerts[0].name;
-    let mut recording = Recording::of_diagnosis(&task.session_id, name, task.facts.lang, context)?;
-    let fleet = world.fleet;
-    let run = tokio::spawn(agent::run(task, crew));
-    while let Some(event) = received.recv().await {
+    let settings = args.settings();
+    let Diagnosing { mut events, run, mut recording, fleet, .. } =
+        diagnosing::begin(case, world, settings, context, cancel)?;
+    while let Some(event) = events.recv().await {
         recording.event(&event);
         if let (EventKind::Warning { message }, true) = (&event.kind, context.is_json() && !args.events) {
             context.warn(message);
@@ -249,36 +228,6 @@ async fn diagnose(
     recording.finish(context).await;
     fleet.close().await;
     Ok(diagnosis)
-}
-
-/// Those who work a run: the reasoner, the tools, and the bounds of the configuration and the flags.
-pub(super) fn crew(
-    reasoner: Arc<dyn Reasoner>,
-    registry: Registry,
-    fallback: Fallback,
-    events: EventSink,
-    cancel: CancellationToken,
-    budget: &BudgetArgs,
-    context: &Context,
-) -> Crew {
-    let agent = &context.config.agent;
-    let settings = InvokerSettings {
-        deadline: agent.tool_timeout,
-        attempts: CALL_ATTEMPTS,
-        failures_to_close: agent.tool_failures,
-        concurrency: CONCURRENT_CALLS,
-    };
-    Crew {
-        reasoner,
-        invoker: Arc::new(Invoker::new(registry, settings, events.clone()).falling_back(fallback)),
-        events,
-        cancel,
-        bounds: Bounds {
-            max_steps: agent.max_steps,
-            max_nodes: agent.max_nodes,
-            max_time: budget.max_time.unwrap_or(agent.max_time),
-        },
-    }
 }
 
 fn renderer(args: &DiagnoseArgs, context: &Context, case: &Case) -> Box<dyn Renderer> {

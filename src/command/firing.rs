@@ -29,6 +29,20 @@ pub struct Firing {
 /// Exit 2 where no Alertmanager is configured or a filter is refused, exit 4 where none answers.
 pub async fn read(filters: &[String], select: Option<usize>, context: &Context) -> anyhow::Result<Firing> {
     let lang = context.lang.unwrap_or_default();
+    let alerts = alerts(filters, context).await?;
+    context.note(&listing(&alerts, lang));
+    let alerts: Vec<Alert> = alerts.into_iter().map(|(alert, _)| alert).collect();
+    let chosen = if select.is_none() { choose(&alerts, lang, context)? } else { None };
+    let batch = AlertBatch { shape: PayloadShape::AlertmanagerAlerts, alerts, missing: Vec::new(), truncated: 0 };
+    Ok(Firing { batch, chosen })
+}
+
+/// The alerts that fire, those that nobody silenced first, each with why it is quiet where it is.
+///
+/// # Errors
+/// The same.
+pub async fn alerts(filters: &[String], context: &Context) -> anyhow::Result<Vec<(Alert, Option<String>)>> {
+    let lang = context.lang.unwrap_or_default();
     let fired = ask(filters, context).await?;
     let mut alerts: Vec<(Alert, Option<String>)> = Vec::new();
     for fired in &fired {
@@ -42,11 +56,7 @@ pub async fn read(filters: &[String], select: Option<usize>, context: &Context) 
         }
     }
     alerts.sort_by_key(|(alert, _)| alert.status == AlertStatus::Suppressed);
-    context.note(&listing(&alerts, lang));
-    let alerts: Vec<Alert> = alerts.into_iter().map(|(alert, _)| alert).collect();
-    let chosen = if select.is_none() { choose(&alerts, lang, context)? } else { None };
-    let batch = AlertBatch { shape: PayloadShape::AlertmanagerAlerts, alerts, missing: Vec::new(), truncated: 0 };
-    Ok(Firing { batch, chosen })
+    Ok(alerts)
 }
 
 /// Every configured Alertmanager; one that fails is a warning beside the others.

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
+use super::logbook::Logbook;
 use super::{BadInput, Context, Exit, Style, Verbosity, services};
 use crate::config::{EmbedderConfig, IndexKind as ConfiguredKind};
 use crate::domain::Lang;
@@ -302,6 +303,7 @@ struct Progress {
     documents: usize,
     /// Off a terminal a line tells that work begins which may take minutes.
     announces: bool,
+    logbook: Logbook,
 }
 
 impl Progress {
@@ -314,7 +316,7 @@ impl Progress {
             bar.set_style(style);
         }
         let announces = !shown && context.verbosity > Verbosity::Quiet;
-        Self { bar, lang: context.lang.unwrap_or_default(), documents: 0, announces }
+        Self { bar, lang: context.lang.unwrap_or_default(), documents: 0, announces, logbook: context.logbook.clone() }
     }
 
     fn on_event(&mut self, event: &IndexEvent) {
@@ -331,7 +333,7 @@ impl Progress {
                         format!("indexing {changed} of {}", counted(*documents, "document")),
                         format!("正在索引 {documents} 篇文档中的 {changed} 篇"),
                     );
-                    let _ = writeln!(std::io::stderr(), "{text}");
+                    self.logbook.line(&text);
                 }
                 self.bar.set_prefix(self.lang.pick("passages", "片段"));
             }

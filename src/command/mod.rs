@@ -11,6 +11,7 @@ pub mod completions;
 pub mod config;
 mod detect;
 pub mod diagnose;
+mod diagnosing;
 pub mod doctor;
 pub mod eval;
 mod extract;
@@ -18,6 +19,7 @@ mod firing;
 pub mod handoff;
 pub mod index;
 pub mod live;
+pub mod logbook;
 pub mod logs;
 pub mod mcp;
 mod memory;
@@ -26,12 +28,14 @@ pub mod models;
 pub mod prompts;
 mod record;
 pub mod recording;
+pub mod screen;
 pub mod search;
 mod servers;
 mod services;
 pub mod session;
 pub mod tools;
 pub mod trace;
+pub mod tui;
 pub mod world;
 
 /// How a command ended, when it was no error. [`std::process::ExitCode`] in words.
@@ -75,6 +79,8 @@ pub fn bad_input(error: impl std::fmt::Display) -> anyhow::Error {
 pub enum View {
     /// Text for people: Markdown or a table.
     Plain,
+    /// The same, by a front end that lives on the terminal where a command has one.
+    Tui,
     /// One JSON document, or JSON lines where a command says so.
     Json,
 }
@@ -104,6 +110,14 @@ pub struct Context {
     pub verbosity: Verbosity,
     pub stdout: Style,
     pub stderr: Style,
+    /// What the terminal says of itself.
+    pub terminal: screen::TerminalKind,
+    /// Whether somebody is there who can be asked before a call that may change something.
+    pub attended: bool,
+    /// `--offline`.
+    pub offline: bool,
+    /// Where notes, warnings and logs go.
+    pub logbook: logbook::Logbook,
 }
 
 impl Context {
@@ -121,13 +135,14 @@ impl Context {
     /// Tells what happens, on stderr, unless `--quiet`.
     pub fn note(&self, text: &str) {
         if self.verbosity > Verbosity::Quiet {
-            let _ = writeln!(io::stderr(), "{text}");
+            self.logbook.line(text);
         }
     }
 
     /// Tells what went wrong without stopping the run, on stderr, `--quiet` or not.
     pub fn warn(&self, text: &str) {
-        let _ = writeln!(io::stderr(), "{}: {text}", self.lang.unwrap_or_default().pick("warning", "警告"));
+        let warning = self.lang.unwrap_or_default().pick("warning", "警告");
+        self.logbook.line(&format!("{warning}: {text}"));
     }
 
     /// Columns of the terminal on stdout; 100 when it is none.

@@ -24,10 +24,12 @@ pub struct Plugged {
     pub fleet: Fleet,
 }
 
-/// Connects to all servers for a run that nobody attends.
+/// Connects to all servers for a run. Where somebody attends it, the invoker asks before each call that may change
+/// something; else such calls are refused.
 pub async fn plug(into: &mut Sources, lang: Lang, context: &Context) -> Plugged {
     let fleet = connect(|_| true, context).await;
     report(&fleet, lang, context);
+    let approval = if context.attended { Approval::Given } else { Approval::Nobody };
     let failed = fleet.failures.iter().map(|(name, error)| failed_source(name, error)).collect();
     let mut tools = Vec::new();
     for server in &fleet.servers {
@@ -38,7 +40,7 @@ pub async fn plug(into: &mut Sources, lang: Lang, context: &Context) -> Plugged 
                 Err(lack) => context.warn(&format!("mcp.{}: {lack}", server.name())),
             }
         }
-        tools.extend(tools_of(server, &Approval::Nobody, |tool| !sources::is_asked_through_sources(tool, &bound)));
+        tools.extend(tools_of(server, &approval, |tool| !sources::is_asked_through_sources(tool, &bound)));
     }
     Plugged { tools, failed, fleet }
 }

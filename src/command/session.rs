@@ -19,9 +19,9 @@ mod diff;
 mod export;
 mod feedback;
 mod postmortem;
-mod view;
+pub(super) mod view;
 
-pub(super) use export::write_out;
+pub(super) use export::{markdown as export_markdown, write_out};
 
 /// Sessions that a listing shows unless it is told otherwise.
 const LISTED: usize = 20;

@@ -242,8 +242,7 @@ fn ended(failure: Failure) -> anyhow::Result<Exit> {
     match failure.kind {
         FailureKind::BadArguments => Err(bad_input(message)),
         FailureKind::Timeout | FailureKind::Unauthorized | FailureKind::Unavailable => Err(Unreachable(message).into()),
-        FailureKind::Cancelled => Ok(Exit::Interrupted),
-
+        FailureKind::Cancelled | FailureKind::Denied => Ok(Exit::Interrupted),
         FailureKind::SourceError | FailureKind::Closed | FailureKind::NotAllowed => Err(anyhow::anyhow!(message)),
     }
 }

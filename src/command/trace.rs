@@ -7,6 +7,7 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
+use super::screen::{self, ThemeArgs};
 use super::session::{lang_of, read, write_out};
 use super::{Context, Exit, Unreachable, bad_input, recording};
 use crate::domain::SessionRecord;
@@ -30,15 +31,33 @@ pub struct TraceArgs {
     /// Send it to an OTLP receiver (http/protobuf), such as http://localhost:4318
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
+    /// Show it on the full screen of the terminal
+    #[arg(long, conflicts_with_all = ["node", "html", "chrome", "otlp", "output"])]
+    tui: bool,
+    /// With --tui: play it back at so many times the speed at which it happened
+    #[arg(long, value_name = "TIMES", requires = "tui", value_parser = parse_speed)]
+    speed: Option<f64>,
+    #[command(flatten)]
+    theme: ThemeArgs,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| (0.1..=1000.0).contains(speed));
+    speed.ok_or_else(|| "expected a number from 0.1 to 1000, such as 4".to_owned())
 }
 
 pub async fn run(args: TraceArgs, context: &Context) -> anyhow::Result<Exit> {
     let record = read(&args.id, context).await?;
     let lang = lang_of(&record, context);
     let zone = TimeZone::system();
+    if args.tui {
+        screen::need_terminal("--tui", "leave it out")?;
+        let theme = screen::theme(&args.theme, context);
+        return screen::play(&record, args.speed, lang, theme, context).await;
+    }
     if let Some(url) = &args.otlp {
         let url = otlp::traces_url(url);
         let sent = recording::export(&record, &url, &context.config.otlp, &BTreeSet::new()).await;

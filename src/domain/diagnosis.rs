@@ -42,6 +42,28 @@ pub struct Hypothesis {
     pub rationale: String,
 }
 
+/// What tells one hypothesis from the others, while their figures change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HypothesisKey {
+    pub category: Category,
+    pub service: Option<String>,
+}
+
+impl Hypothesis {
+    pub fn key(&self) -> HypothesisKey {
+        HypothesisKey { category: self.category, service: self.service.clone() }
+    }
+}
+
+/// What the engineer said of hypotheses.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Judged {
+    /// To be looked at first.
+    pub pinned: Vec<HypothesisKey>,
+    /// Not to be named as the cause.
+    pub dismissed: Vec<HypothesisKey>,
+}
+
 /// The first hypothesis, when it is good enough to be called the cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RootCause {

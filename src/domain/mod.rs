@@ -25,8 +25,8 @@ pub use alert::{Alert, AlertBatch, AlertStatus, Facts, PayloadShape, Severity, S
 pub use category::Category;
 pub use chunk::{Chunk, Found, Hit, RetrievalQuality, RetrievalVerdict};
 pub use diagnosis::{
-    Diagnosis, Hypothesis, NextStep, Reference, RootCause, RunStatus, SourceReport, SourceStatus, Timing, Usage,
-    Verdict,
+    Diagnosis, Hypothesis, HypothesisKey, Judged, NextStep, Reference, RootCause, RunStatus, SourceReport,
+    SourceStatus, Timing, Usage, Verdict,
 };
 pub use evidence::{Evidence, EvidenceKind, Finding};
 pub use history::{History, Matched, Precedent};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Alert, Call, Evidence, Facts, History, Hit, Outcome, Plan, ToolSpec, Usage};
+use super::{Alert, Call, Evidence, Facts, History, Hit, Judged, Outcome, Plan, ToolSpec, Usage};
 
 /// Callees by caller, as far as somebody wrote it down or a mesh metric shows it.
 pub type Topology = BTreeMap<String, Vec<String>>;
@@ -36,6 +36,8 @@ pub struct State {
     pub hits: Vec<Hit>,
     /// Tools closed after repeated failures.
     pub closed_tools: Vec<String>,
+    /// What the engineer said of hypotheses.
+    pub judged: Judged,
     pub usage: Usage,
 }
 
@@ -53,6 +55,7 @@ impl State {
             plan: Plan::default(),
             hits: Vec::new(),
             closed_tools: Vec::new(),
+            judged: Judged::default(),
             usage: Usage::default(),
         }
     }

@@ -76,6 +76,8 @@ pub enum FailureKind {
     Cancelled,
     /// Nobody is there to agree to a call that may do more than read.
     NotAllowed,
+    /// It may change something, and the engineer did not approve it.
+    Denied,
 }
 
 impl FailureKind {
@@ -90,6 +92,7 @@ impl FailureKind {
             Self::Closed => "closed",
             Self::Cancelled => "cancelled",
             Self::NotAllowed => "not_allowed",
+            Self::Denied => "denied",
         }
     }
 

@@ -185,7 +185,7 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    async fn commit(&self, batch: Batch) -> Result<(), KnowledgeError> {
+    async fn commit(&mut self, batch: Batch) -> Result<(), KnowledgeError> {
         match (batch.rows.is_empty(), batch.replaced.is_empty()) {
             (true, _) => self.store.delete(&batch.replaced).await?,
             (false, true) => self.store.add(&batch.rows).await?,

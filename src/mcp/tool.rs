@@ -79,6 +79,10 @@ impl Tool for McpTool {
         &self.offer.spec
     }
 
+    fn needs_consent(&self) -> bool {
+        !self.offer.runs_unattended
+    }
+
     async fn call(&self, arguments: Value, cancel: &CancellationToken) -> Outcome {
         let object = match into_object(arguments) {
             Ok(object) => object,

@@ -3,12 +3,15 @@
 
 mod quantity;
 mod symptom;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
+
+pub use told::told;
 
 use crate::domain::{Alert, Facts, Lang, Window, service_of};
 

@@ -1,6 +1,7 @@
 //! Who plans and concludes: the [`Reasoner`] seam, the embedded `rules` reasoner, and the model-driven one.
 
 pub mod facts;
+pub mod judge;
 pub mod llm;
 pub mod rules;
 pub mod signature;

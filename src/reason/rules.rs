@@ -24,8 +24,8 @@ use jiff::tz::TimeZone;
 
 pub use calls::first_calls;
 
-use super::{Conclusion, Pace, ReasonError, Reasoned, Reasoner, StepMove};
-use crate::domain::{Decision, Plan, State, Step, Usage};
+use super::{Conclusion, Pace, ReasonError, Reasoned, Reasoner, StepMove, judge};
+use crate::domain::{Decision, Hypothesis, Plan, State, Step, Usage};
 
 /// The reasoner; it knows nothing but the zone in which times are told.
 pub struct Rules {
@@ -41,6 +41,11 @@ impl Rules {
 /// What confidence is multiplied by for the kinds of evidence that could not be looked at.
 pub fn coverage_factor(state: &State) -> f64 {
     coverage::Coverage::of(state).factor()
+}
+
+/// Where the ranking of hypotheses stands, while more is being asked.
+pub fn standing(state: &State, zone: &TimeZone) -> Vec<Hypothesis> {
+    judge::apply(conclude::conclude(state, zone), &state.judged, state.facts.lang).hypotheses
 }
 
 /// The rules cost nothing.

@@ -16,9 +16,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Tool;
+use super::approval::Approvals;
 use super::kept::Kept;
 use super::output_limit;
 use super::registry::Registry;
+use crate::control::Approval;
 use crate::domain::text::{counted, head};
 use crate::domain::{Call, Failure, FailureKind, Outcome, Output, Served};
 use crate::event::{CallResult, EventKind, EventSink};
@@ -59,6 +61,8 @@ pub struct Invoker {
     next_id: AtomicU64,
     memory: Mutex<Memory>,
     fallback: Fallback,
+    /// Who is asked before a call that may change something; `None`: whoever made the registry decided.
+    approvals: Option<Arc<Approvals>>,
 }
 
 /// What answers when a source does not.
@@ -81,6 +85,8 @@ struct Memory {
     /// Final failures in a row by tool.
     failures: BTreeMap<String, u32>,
     closed: BTreeSet<String>,
+    /// What breaks off the calls under way, by their ids.
+    under_way: BTreeMap<u64, CancellationToken>,
 }
 
 impl Invoker {
@@ -94,12 +100,31 @@ impl Invoker {
             next_id: AtomicU64::new(1),
             memory: Mutex::default(),
             fallback: Fallback::Run,
+            approvals: None,
         }
     }
 
     /// The same, with another fallback.
     pub fn falling_back(self, fallback: Fallback) -> Self {
         Self { fallback, ..self }
+    }
+
+    /// Asks before calls that may change something.
+    pub fn asking(self, approvals: Arc<Approvals>) -> Self {
+        Self { approvals: Some(approvals), ..self }
+    }
+
+    /// Answers the request of a call that waits.
+    pub fn answer_approval(&self, request: u64, approval: Approval) {
+        if let Some(approvals) = &self.approvals {
+            approvals.answer(request, approval);
+        }
+    }
+
+    /// Breaks off one call; whether it was under way.
+    pub fn cancel_call(&self, call_id: u64) -> bool {
+        let token = self.memory().under_way.get(&call_id).cloned();
+        token.inspect(CancellationToken::cancel).is_some()
     }
 
     pub fn registry(&self) -> &Registry {
@@ -115,9 +140,15 @@ impl Invoker {
     pub async fn invoke(&self, call: &Call, step: Option<u32>, cancel: &CancellationToken) -> Outcome {
         let call_id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let server = self.registry.get(&call.tool).map(|tool| tool.spec().server.clone()).unwrap_or_default();
-        self.events.emit(EventKind::CallStarted { call_id, step, server, call: call.clone() });
+        self.events.emit(EventKind::CallStarted { call_id, step, server: server.clone(), call: call.clone() });
         let started = Instant::now();
-        let (outcome, attempts) = self.answer(call, cancel).await;
+        let cancel = cancel.child_token();
+        self.memory().under_way.insert(call_id, cancel.clone());
+        let (outcome, attempts) = match self.may_be_made(call_id, &server, call, &cancel).await {
+            true => self.answer(call, &cancel).await,
+            false => (Outcome::Failure(denied(&call.tool)), 0),
+        };
+        self.memory().under_way.remove(&call_id);
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.events.emit(EventKind::CallEnded { call_id, milliseconds, attempts, result: call_result(&outcome) });
         outcome
@@ -126,6 +157,12 @@ impl Invoker {
     /// Makes all calls at once; the outcomes are in the order of the calls, and a call waits for no other.
     pub async fn invoke_all(&self, calls: &[Call], step: Option<u32>, cancel: &CancellationToken) -> Vec<Outcome> {
         futures::future::join_all(calls.iter().map(|call| self.invoke(call, step, cancel))).await
+    }
+
+    /// What only reads may; for the rest somebody is asked, where there is somebody.
+    async fn may_be_made(&self, call_id: u64, server: &str, call: &Call, cancel: &CancellationToken) -> bool {
+        let (Some(approvals), Ok(tool)) = (&self.approvals, self.registry.get(&call.tool)) else { return true };
+        !tool.needs_consent() || approvals.ask(call_id, server, call, &self.events, cancel).await
     }
 
     /// The outcome and how many attempts it took.
@@ -215,8 +252,8 @@ impl Invoker {
                 Outcome::Output(output)
             }
             Outcome::Failure(failure) => {
-                use FailureKind::{BadArguments, Cancelled, NotAllowed};
-                if matches!(failure.kind, BadArguments | Cancelled | NotAllowed) {
+                use FailureKind::{BadArguments, Cancelled, Denied, NotAllowed};
+                if matches!(failure.kind, BadArguments | Cancelled | Denied | NotAllowed) {
                     return Outcome::Failure(failure);
                 }
                 self.count_failure(&call.tool);
@@ -320,6 +357,11 @@ fn failure(kind: FailureKind, message: String) -> Failure {
 
 fn cancelled() -> Failure {
     failure(FailureKind::Cancelled, "cancelled before it was answered".to_owned())
+}
+
+fn denied(tool: &str) -> Failure {
+    let message = format!("`{tool}` may change something and the engineer did not approve the call: go on without it");
+    failure(FailureKind::Denied, message)
 }
 
 fn closed(tool: &str, failures: u32) -> Failure {
@@ -558,6 +600,74 @@ mod tests {
         let calls = vec![call("slow"); 4];
         invoker.invoke_all(&calls, None, &CancellationToken::new()).await;
         assert_eq!(started.elapsed().as_secs(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_call_is_broken_off_and_the_others_go_on() {
+        let (slow, quick) = (scripted("slow", [after(5, Turn::Answer)]), scripted("quick", [after(2, Turn::Answer)]));
+        let (invoker, mut events) = invoker(&[&slow, &quick]);
+        let calls = [call("slow"), call("quick")];
+        let cancel = CancellationToken::new();
+        let (outcomes, ()) = tokio::join!(invoker.invoke_all(&calls, None, &cancel), async {
+            let Some(Event { kind: EventKind::CallStarted { call_id, .. }, .. }) = events.recv().await else {
+                panic!("the first event is the start of the first call");
+            };
+            assert!(invoker.cancel_call(call_id));
+            assert!(!invoker.cancel_call(99));
+        });
+        assert_eq!([kind(&outcomes[0]), kind(&outcomes[1])], [Some(FailureKind::Cancelled), None]);
+        assert!(invoker.memory().under_way.is_empty());
+    }
+
+    /// The outcomes of calls of a tool that may change something, each request answered in its turn.
+    async fn asked(answers: &[Approval]) -> (Vec<Option<FailureKind>>, u32) {
+        let mut changing = Scripted {
+            spec: scripted("changing", [Turn::Answer]).spec.clone(),
+            script: vec![Turn::Answer],
+            calls: AtomicU32::new(0),
+        };
+        changing.spec.read_only = false;
+        let changing = Arc::new(changing);
+        let (invoker, mut events) = invoker(&[&changing]);
+        let invoker = invoker.asking(Arc::default());
+        let calls = async {
+            let mut outcomes = Vec::new();
+            for n in 0..3 {
+                let call = Call { tool: "changing".into(), arguments: json!({ "n": n }) };
+                outcomes.push(kind(&invoker.invoke(&call, None, &CancellationToken::new()).await));
+            }
+            outcomes
+        };
+        let answering = async {
+            let mut answers = answers.iter();
+            while let Some(event) = events.recv().await {
+                if let EventKind::ApprovalRequested { request, .. } = event.kind {
+                    let answer = answers.next().copied().expect("no more requests than answers");
+                    invoker.answer_approval(request, answer);
+                }
+            }
+        };
+        let outcomes = tokio::select! {
+            outcomes = calls => outcomes,
+            () = answering => unreachable!("the invoker keeps its sink"),
+        };
+        (outcomes, changing.calls.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn a_call_that_may_change_something_is_made_only_when_it_is_approved() {
+        let denied = Some(FailureKind::Denied);
+        assert_eq!(asked(&[Approval::Deny, Approval::Once, Approval::Deny]).await, (vec![denied, None, denied], 1));
+        assert_eq!(asked(&[Approval::Deny, Approval::Session]).await, (vec![denied, None, None], 2));
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_cancelled_takes_no_for_an_answer() {
+        let (events, _received) = EventSink::channel();
+        let approvals = Approvals::default();
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        assert!(!approvals.ask(1, "s", &call("t"), &events, &cancel).await);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Tools: each answers one question, read-only. Built-in ones stand over the sources.
 
+pub mod approval;
 pub mod arguments;
 pub mod builtin;
 pub mod changes;
@@ -25,6 +26,11 @@ use crate::domain::{Outcome, ToolSpec};
 #[async_trait]
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
+
+    /// Whether a person has to agree before it is called.
+    fn needs_consent(&self) -> bool {
+        !self.spec().read_only
+    }
 
     /// Answers. Never panics on bad arguments: they are a [`crate::domain::FailureKind::BadArguments`] failure.
     /// Deadline, retries and fallback are the invoker's; a tool only has to stop soon after `cancel`.

@@ -65,6 +65,10 @@ struct Recorded {
 
 #[async_trait]
 impl Tool for Recorded {
+    fn needs_consent(&self) -> bool {
+        self.inner.needs_consent()
+    }
+
     fn spec(&self) -> &ToolSpec {
         self.inner.spec()
     }
@@ -128,6 +132,11 @@ struct Replayed {
 
 #[async_trait]
 impl Tool for Replayed {
+    /// It only tells what was answered then.
+    fn needs_consent(&self) -> bool {
+        false
+    }
+
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -5,6 +5,7 @@ mod json;
 mod plain;
 pub mod report;
 pub mod timeline;
+pub mod tui;
 
 use std::io;
 

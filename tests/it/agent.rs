@@ -15,11 +15,12 @@ use oncall::tool::Tool;
 use oncall::tool::invoker::{Invoker, InvokerSettings};
 use oncall::tool::registry::Registry;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 /// What a made tool does when it is called.
 #[derive(Clone, Copy)]
-enum Behaviour {
+pub enum Behaviour {
     Fails,
     Hangs,
     FindsNothing,
@@ -64,7 +65,7 @@ fn nothing(tool: &str) -> Outcome {
     })
 }
 
-fn registry(tools: &[(&str, Behaviour)]) -> Registry {
+pub fn registry(tools: &[(&str, Behaviour)]) -> Registry {
     Registry::new(tools.iter().map(|(name, behaviour)| -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: (*name).into(),
@@ -77,17 +78,23 @@ fn registry(tools: &[(&str, Behaviour)]) -> Registry {
     }))
 }
 
-const EVIDENCE_TOOLS: [&str; 5] =
+pub const EVIDENCE_TOOLS: [&str; 5] =
     ["query_metrics", "discover_metrics", "search_logs", "workload_status", "recent_changes"];
 
-fn all(behaviour: Behaviour) -> Registry {
+pub fn all(behaviour: Behaviour) -> Registry {
     registry(&EVIDENCE_TOOLS.map(|name| (name, behaviour)))
 }
 
-const BOUNDS: Bounds = Bounds { max_steps: 10, max_nodes: 30, max_time: Duration::from_secs(60) };
+pub const BOUNDS: Bounds = Bounds { max_steps: 10, max_nodes: 30, max_time: Duration::from_secs(60) };
 
-async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: CancellationToken) -> (Diagnosis, Vec<Event>) {
-    let (events, mut received) = EventSink::channel();
+/// What a run of the rules over these tools needs, and its events.
+pub fn prepared(
+    registry: Registry,
+    text: &str,
+    bounds: Bounds,
+    cancel: CancellationToken,
+) -> (Task, Crew, UnboundedReceiver<Event>) {
+    let (events, received) = EventSink::channel();
     let settings =
         InvokerSettings { deadline: Duration::from_secs(10), attempts: 1, failures_to_close: 3, concurrency: 8 };
     let crew = Crew {
@@ -96,6 +103,7 @@ async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: Cancellatio
         events,
         cancel,
         bounds,
+        steering: Arc::default(),
     };
     let topology = [("cart".to_string(), vec!["stock".into(), "prices".into(), "users".into(), "mail".into()])];
     let alerts = alert::parse(text).unwrap().alerts;
@@ -108,6 +116,11 @@ async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: Cancellatio
         topology: topology.into(),
         absent_sources: Vec::new(),
     };
+    (task, crew, received)
+}
+
+async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: CancellationToken) -> (Diagnosis, Vec<Event>) {
+    let (task, crew, mut received) = prepared(registry, text, bounds, cancel);
     let diagnosis = agent::run(task, crew).await;
     let mut seen = Vec::new();
     while let Ok(event) = received.try_recv() {
@@ -116,7 +129,8 @@ async fn run(registry: Registry, text: &str, bounds: Bounds, cancel: Cancellatio
     (diagnosis, seen)
 }
 
-const ENGLISH: &str = r#"{"labels":{"alertname":"HighErrorRate","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
+pub const ENGLISH: &str =
+    r#"{"labels":{"alertname":"HighErrorRate","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
 const CHINESE: &str = r#"{"labels":{"alertname":"错误率过高","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
 
 #[tokio::test(start_paused = true)]

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 /// What each module may use, besides itself.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
-    let base = ["domain", "event", "http"];
+    let base = ["control", "domain", "event", "http"];
     let evidence = ["alert", "analysis", "knowledge", "llm", "source"];
     let with = |more: &[&'static [&'static str]]| -> Vec<&'static str> {
         base.iter().chain(more.iter().copied().flatten()).copied().collect()
     };
     BTreeMap::from([
         ("domain", vec![]),
-        ("event", vec!["domain"]),
+        ("control", vec!["domain"]),
+        ("event", vec!["control", "domain"]),
         ("http", vec!["domain"]),
-        ("trace", vec!["domain", "event"]),
+        ("trace", vec!["control", "domain", "event"]),
         ("session", with(&[&["trace"]])),
         ("config", vec!["domain", "http"]),
         ("alert", with(&[])),

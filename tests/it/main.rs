@@ -19,6 +19,8 @@ mod remote_embedding;
 mod replay;
 mod servers;
 mod sessions;
+mod steering;
 mod stored;
+mod terminal;
 mod traces;
 mod variants;

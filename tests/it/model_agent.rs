@@ -286,6 +286,7 @@ async fn run_with(tools: Vec<Arc<dyn Tool>>, model: Arc<dyn ChatModel>) -> (Diag
         events,
         cancel,
         bounds: Bounds { max_steps: 10, max_nodes: 30, max_time: Duration::from_secs(60) },
+        steering: Arc::default(),
     };
     let payload = r#"{"labels":{"alertname":"HighErrorRate","service":"cart"},"startsAt":"2026-03-04T06:30:00Z"}"#;
     let alerts = alert::parse(payload).unwrap().alerts;

@@ -8,7 +8,7 @@ use super::Case;
 use super::score::{Scored, Spent};
 use crate::agent::{self, Task};
 use crate::command::models::{self, BudgetArgs};
-use crate::command::{Context, bad_input, diagnose, world};
+use crate::command::{Context, bad_input, diagnose, diagnosing, world};
 use crate::event::{EventKind, EventSink};
 use crate::source::incident::Incident;
 use crate::tool::invoker::Fallback;
@@ -34,7 +34,7 @@ pub(super) async fn diagnose(case: &Case, context: &Context, budget: &BudgetArgs
         recorder: None,
     };
     let reasoner = models::reasoner_or_rules(context, &around)?;
-    let crew = diagnose::crew(reasoner, world.registry, Fallback::Run, events, cancel, budget, context);
+    let crew = diagnosing::crew(reasoner, world.registry, Fallback::Run, (events, cancel), budget, None, context);
     let task = Task {
         session_id: uuid::Uuid::now_v7().to_string(),
         alerts,

@@ -135,7 +135,8 @@ impl Llm {
         }
     }
 
-    /// The next move of the agent that answers a simple question. The conversation is the caller's to keep.
+    /// The next move of the agent that answers a simple question. The conversation is the caller's to keep. `on_text`
+    /// hears what the model writes, which is the answer unless calls follow it.
     ///
     /// # Errors
     /// [`ModelError`]: the model cannot go on.
@@ -144,6 +145,7 @@ impl Llm {
         state: &State,
         question: &Question,
         talk: Option<AskTalk>,
+        on_text: &mut (dyn FnMut(&str) + Send),
     ) -> Result<(StepMove, AskTalk, Usage), ModelError> {
         let talk = match talk {
             Some(AskTalk(talk)) => talk.answered(state, ASK_STEP),
@@ -164,7 +166,7 @@ impl Llm {
                 Talk::starting(self.request("ask", values)?.messages)
             }
         };
-        let (next, talk, usage) = converse(&self.models.executor, "ask", talk, state).await?;
+        let (next, talk, usage) = converse(&self.models.executor, "ask", talk, state, on_text).await?;
         Ok((next, AskTalk(talk), usage))
     }
 

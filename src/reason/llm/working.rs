@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Llm, digest};
 use crate::domain::text::clean;
 use crate::domain::{Call, State, Step, Usage};
-use crate::llm::{Chat, Message, ModelError, ToolCall, ToolDefinition};
+use crate::llm::{Chat, Delta, Message, ModelError, ToolCall, ToolDefinition};
 use crate::reason::{Reasoned, StepMove};
 
 /// Tokens of evidence that a step starts with.
@@ -45,7 +45,7 @@ impl Llm {
             Some(talk) => talk.with_answers(state, step.id),
             None => Talk { messages: self.opening(state, step)?, pending: Vec::new() },
         };
-        let (value, talk, usage) = converse(&self.models.executor, "execute", talk, state).await?;
+        let (value, talk, usage) = converse(&self.models.executor, "execute", talk, state, &mut |_| {}).await?;
         if let StepMove::Call { .. } = &value {
             self.talks.lock().unwrap_or_else(PoisonError::into_inner).insert(step.id, talk);
         }
@@ -107,6 +107,7 @@ pub(super) async fn converse(
     node: &str,
     mut talk: Talk,
     state: &State,
+    on_text: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(StepMove, Talk, Usage), ModelError> {
     let mut usage = Usage::default();
     let mut tools = digest::definitions(&state.tools, &state.closed_tools);
@@ -119,7 +120,12 @@ pub(super) async fn converse(
             tools: if round == MAX_EXPANSIONS { Vec::new() } else { tools.clone() },
             ..Default::default()
         };
-        let reply = chat.ask(request, &mut |_| {}).await?;
+        let mut on_delta = |delta: Delta<'_>| {
+            if let Delta::Content(text) = delta {
+                on_text(text);
+            }
+        };
+        let reply = chat.ask(request, &mut on_delta).await?;
         usage.add(reply.usage);
         let answer = reply.answer;
         if answer.tool_calls.is_empty() {

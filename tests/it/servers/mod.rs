@@ -8,3 +8,4 @@ pub mod postgres;
 pub mod process;
 pub mod prometheus;
 pub mod search;
+pub mod tmux;
