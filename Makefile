@@ -25,15 +25,18 @@ test:
 	$(CARGO) test --locked --workspace
 	ONCALL_AGENT_TOOL_TIMEOUT=2m $(BIN) --data-dir $(DEMO_DATA) eval examples
 
-# What needs a server that has to be built first: a real small model behind llama.cpp's server, which LLAMA_SERVER and
-# LLAMA_MODEL name. They fail, and say what is missing, where it is.
+# What needs servers that are no part of a distribution: a real small model behind llama.cpp's server, which
+# LLAMA_SERVER and LLAMA_MODEL name, and MCP servers from npm and PyPI, which are installed. They fail, and say what is
+# missing, where it is.
 test-servers:
 	.ci/install test
+	.ci/install servers
+	$(CARGO) test --locked --workspace --test it mcp_others -- --ignored
 	$(CARGO) test --locked --workspace --test it real_model -- --ignored
 
 # What the build server runs: formatting, lints and the tests. The last lines say what that leaves out.
 ci: fmt clippy test
-	@echo "ci: passed. Not run: 'make test-servers' (needs llama.cpp's server, which has to be built first; there are no"
+	@echo "ci: passed. Not run: 'make test-servers' (needs llama.cpp's server, which has to be built first, and MCP servers from npm and PyPI; there are no"
 	@echo "    tests against Kubernetes yet), 'make eval' (public data beside the clone), 'make bench'."
 
 fmt:

@@ -4,11 +4,14 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, Exit, servers};
+use super::{BadInput, Context, Exit, Unreachable, bad_input, servers};
+use crate::config::Surroundings;
 use crate::domain::Lang;
 use crate::domain::text::{clean_line, counted};
 use crate::mcp::Fleet;
+use crate::mcp::oauth::{self, Registered};
 
+mod edit;
 mod serve;
 
 #[derive(Debug, Args)]
@@ -23,13 +26,65 @@ enum Action {
     List,
     /// Serve our tools to other hosts, over standard streams or HTTP
     Serve(serve::ServeArgs),
+    /// Put a server into oncall.toml
+    Add(edit::AddArgs),
+    /// Take a server out of oncall.toml
+    Remove(edit::RemoveArgs),
+    /// Log in to a server that asks for OAuth, in a browser
+    Login(LoginArgs),
 }
 
 pub async fn run(args: McpArgs, context: &Context) -> anyhow::Result<Exit> {
     match args.action {
         Action::List => list(context).await,
         Action::Serve(args) => serve::run(args, context).await,
+        Action::Add(args) => edit::add(args, context),
+        Action::Remove(args) => edit::remove(&args, context),
+        Action::Login(args) => login(args, context).await,
     }
+}
+
+#[derive(Debug, Args)]
+struct LoginArgs {
+    /// The server's name
+    name: String,
+    /// The id of this program there, where it cannot register itself
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// The variable that holds the secret to that id
+    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
+    client_secret_env: Option<String>,
+    /// A scope to ask for instead of those that the server names
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+}
+
+async fn login(args: LoginArgs, context: &Context) -> anyhow::Result<Exit> {
+    let lang = context.lang.unwrap_or_default();
+    let name = &args.name;
+    let Some(server) = context.config.mcp.get(name) else {
+        return Err(BadInput(format!("there is no server `{name}`: `oncall mcp add {name} --url URL` first")).into());
+    };
+    let secret = match &args.client_secret_env {
+        None => None,
+        Some(variable) => match Surroundings::of_process().variables.remove(variable) {
+            Some(secret) => Some(secret.trim().to_owned()),
+            None => return Err(BadInput(format!("the variable {variable} is not set")).into()),
+        },
+    };
+    let registered = Registered { client_id: args.client_id, client_secret: secret, scopes: args.scope };
+    let settings = servers::settings_of(name, server, context).map_err(bad_input)?;
+    // Whatever `--quiet` says: without the address there is no login.
+    let show = |url: &str| {
+        eprintln!(
+            "{}\n{url}",
+            lang.pick("open this address in a browser, and agree there:", "请在浏览器中打开以下地址并授权：")
+        );
+    };
+    let logged_in = oauth::login(&settings, registered, show).await;
+    logged_in.map_err(|error| Unreachable(format!("mcp.{name}: {error}")))?;
+    context.note(&lang.pick(format!("logged in to {name}"), format!("已登录 {name}")));
+    Ok(Exit::Success)
 }
 
 /// One server, as the list shows it.
@@ -80,7 +135,8 @@ async fn list(context: &Context) -> anyhow::Result<Exit> {
 
 fn rows(fleet: &Fleet, context: &Context) -> Vec<Row> {
     let row = |(name, configured): (&String, &crate::config::McpServer)| {
-        let place = servers::settings_of(name, configured).map(|settings| settings.place()).unwrap_or_default();
+        let place =
+            servers::settings_of(name, configured, context).map(|settings| settings.place()).unwrap_or_default();
         let failure = fleet.failures.iter().find(|(failed, _)| failed == name).map(|(_, error)| error.to_string());
         let server = fleet.server(name);
         let about = server.map(|server| server.about());

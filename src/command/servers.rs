@@ -14,6 +14,8 @@ use crate::tool::builtin::Sources;
 
 /// What the tools of servers looked like in the last run.
 const REMEMBERED: &str = "mcp-tools.json";
+/// Credentials of logins, a file for each server.
+const TOKENS: &str = "mcp-tokens";
 
 /// What the servers bring into a run.
 #[derive(Default)]
@@ -72,7 +74,7 @@ fn provided(name: &str, context: &Context) -> Vec<Provides> {
 pub async fn connect(wanted: impl Fn(&str) -> bool, context: &Context) -> Fleet {
     let (mut settings, mut unusable) = (Vec::new(), Vec::new());
     for (name, server) in context.config.mcp.iter().filter(|(name, _)| wanted(name)) {
-        match settings_of(name, server) {
+        match settings_of(name, server, context) {
             Ok(one) => settings.push(one),
             Err(error) => unusable.push((name.clone(), error)),
         }
@@ -87,7 +89,7 @@ pub async fn connect(wanted: impl Fn(&str) -> bool, context: &Context) -> Fleet 
 ///
 /// # Errors
 /// A variable that its table names is not set.
-pub fn settings_of(name: &str, server: &McpServer) -> Result<ServerSettings, McpError> {
+pub fn settings_of(name: &str, server: &McpServer, context: &Context) -> Result<ServerSettings, McpError> {
     if !server.unset.is_empty() {
         let names: Vec<_> = server.unset.iter().map(String::as_str).collect();
         return Err(McpError::Settings(format!("not set, though [mcp.{name}] names it: {}", names.join(", "))));
@@ -96,9 +98,12 @@ pub fn settings_of(name: &str, server: &McpServer) -> Result<ServerSettings, Mcp
         McpWire::Stdio { command, args, env, cwd } => {
             Wire::Stdio { command: command.clone(), args: args.clone(), env: env.clone(), cwd: cwd.clone() }
         }
-        McpWire::Http { url, http, bearer } => {
-            Wire::Http { url: url.clone(), http: http.clone(), bearer: bearer.clone() }
-        }
+        McpWire::Http { url, http, bearer } => Wire::Http {
+            url: url.clone(),
+            http: http.clone(),
+            bearer: bearer.clone(),
+            credentials: Some(context.config.data_dir.join(TOKENS).join(format!("{name}.json"))),
+        },
     };
     Ok(ServerSettings {
         name: name.to_owned(),

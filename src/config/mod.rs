@@ -3,8 +3,10 @@
 //! The file is searched in the working folder, then its parents, then the XDG config folder; the first one found
 //! is the only one read. Nothing else in the program reads configuration files or the environment.
 
+pub mod edit;
 mod endpoint;
 mod file;
+pub mod import;
 mod layers;
 pub mod mcp;
 mod models;

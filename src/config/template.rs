@@ -101,6 +101,24 @@ enabled = "remote"           # always | remote (not for services on this machine
 emails = true                # e-mail addresses too, beside keys, passwords, tokens, cookies, cards, private keys
 # patterns = ["EMP-[0-9]{6}"]        # further regular expressions; of one with a group, the first group
 
+# [mcp.time]                 # an MCP server: its tools are time__NAME; `oncall mcp add|list|remove`
+# command = "mcp-server-time"        # started on standard streams, with args, env, cwd; or
+# url = "http://localhost:8003/mcp"  # streamable HTTP, with headers, tls, proxy
+# auth = { bearer_env = "TIME_TOKEN" }       # or token_file; ${NAME} stands for a variable in args, env, url and headers
+# allow = ["get_*"]          # tools that may run unattended though they do not say that they only read
+# deny = []                  # tools that are not taken
+# provides = ["logs"]        # also metrics, status: used as a source, when it speaks as `oncall mcp serve` does
+# start_timeout = "30s"
+# protocol = "auto"          # auto | initialize (2025-11-25 and before) | discover (2026-07-28)
+
+# [regions]                  # names of regions by their code, for `oncall mcp serve logs`
+# ap-shanghai = ["Shanghai", "上海"]
+
+# [topics.orders]            # a log topic; a service that none names is one itself
+# region = "ap-shanghai"
+# services = ["order-service", "payment-service"]
+# description = "orders and payments"
+
 [sessions]
 url = "sqlite"               # sessions.db below the data folder; or postgres://user@host/database
 "#;

@@ -6,8 +6,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, Tool};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, SubscriptionFilter, Tool,
+};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +71,8 @@ pub struct Server {
 
 struct Live {
     running: Option<Arc<Running>>,
+    /// Hears of changes of the tools, where they have to be subscribed to; aborted with the connection.
+    listening: JoinSet<()>,
     /// Connections in a row that failed, and when the next may be tried.
     failures: u32,
     not_before: Instant,
@@ -88,7 +93,8 @@ impl Server {
             opened.await.unwrap_or_else(|_| Err(McpError::Timeout(settings.start_timeout, said.last_words())))?;
         let about = about(&running, started.elapsed());
         let (offers, left_out) = offers(&settings, &tools);
-        let live = Live { running: Some(Arc::new(running)), failures: 0, not_before: Instant::now() };
+        let listening = listen(&running, &said);
+        let live = Live { running: Some(Arc::new(running)), listening, failures: 0, not_before: Instant::now() };
         Ok(Self { settings, said, about, offers, left_out, live: Mutex::new(live), opening: Semaphore::new(1) })
     }
 
@@ -196,6 +202,7 @@ impl Server {
         match opened {
             Ok(running) => {
                 tracing::info!("{}: connected again", self.settings.name);
+                live.listening = listen(&running, &self.said);
                 let running = Arc::new(running);
                 live.running = Some(Arc::clone(&running));
                 // A server that dies at every call is not started for ever: only time forgives.
@@ -227,9 +234,16 @@ impl Server {
 
     /// Ends the connection in order: the process sees the end of its input and has a moment to leave.
     pub async fn close(&self) {
-        let running = self.live().running.take();
+        let running = {
+            let mut live = self.live();
+            live.listening.abort_all();
+            live.running.take()
+        };
         if let Some(mut running) = running.and_then(|running| Arc::try_unwrap(running).ok()) {
-            let _ = running.close_with_timeout(CLOSE_TIMEOUT).await;
+            // `Ok(None)`: it is still there.
+            if let Ok(None) = running.close_with_timeout(CLOSE_TIMEOUT).await {
+                self.said.kill();
+            }
         }
     }
 
@@ -247,6 +261,27 @@ fn about(running: &Running, connected_in: Duration) -> About {
         server: server.map(|server| clean_line(&format!("{} {}", server.name, server.version), 80)),
         connected_in,
     }
+}
+
+/// Subscribes to changes of the tools: without a handshake a server tells them to nobody else.
+fn listen(running: &Running, said: &Arc<Said>) -> JoinSet<()> {
+    let mut listening = JoinSet::new();
+    let info = running.peer_info();
+    let is_told_otherwise = info.as_deref().is_none_or(|info| info.protocol_version.has_initialize());
+    let tools = info.as_deref().and_then(|info| info.capabilities.tools.as_ref());
+    if is_told_otherwise || tools.is_none_or(|tools| tools.list_changed != Some(true)) {
+        return listening;
+    }
+    let (peer, said) = (running.peer().clone(), Arc::clone(said));
+    listening.spawn(async move {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        // A server that refuses says no more of its tools than one that has no changes.
+        let Ok(mut subscription) = peer.listen(filter).await else { return };
+        while let Ok(Some(_)) = subscription.next().await {
+            said.note_tools_changed();
+        }
+    });
+    listening
 }
 
 /// All tools, page by page. A server without tools is not asked for them.

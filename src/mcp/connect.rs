@@ -18,9 +18,9 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess, Transpor
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, Command};
 
-use super::McpError;
 use super::handler::{Handler, Said};
 use super::settings::{Generation, ServerSettings, Wire};
+use super::{McpError, oauth};
 
 /// Attempts to get a broken event stream back, and the longest pause between two.
 const STREAM_ATTEMPTS: usize = 5;
@@ -59,10 +59,20 @@ async fn attempt(settings: &ServerSettings, handler: &Handler, mode: ClientLifec
             let child = child(settings, &handler.said)?;
             handler.clone().serve_with_lifecycle(InOrder { inner: child, asked: None }, mode).await
         }
-        Wire::Http { url, http, bearer } => {
+        Wire::Http { url, http, bearer, credentials } => {
             let client = crate::http::client(url, http).map_err(|error| McpError::Settings(error.to_string()))?;
-            let transport = StreamableHttpClientTransport::with_client(client, http_config(url, bearer.as_deref()));
-            handler.clone().serve_with_lifecycle(InOrder { inner: transport, asked: None }, mode).await
+            let config = http_config(url, bearer.as_deref());
+            match credentials.as_deref().filter(|path| bearer.is_none() && path.is_file()) {
+                Some(path) => {
+                    let client = oauth::client(client, url, path).await?;
+                    let inner = StreamableHttpClientTransport::with_client(client, config);
+                    handler.clone().serve_with_lifecycle(InOrder { inner, asked: None }, mode).await
+                }
+                None => {
+                    let inner = StreamableHttpClientTransport::with_client(client, config);
+                    handler.clone().serve_with_lifecycle(InOrder { inner, asked: None }, mode).await
+                }
+            }
         }
     };
     served.map_err(|error: ClientInitializeError| McpError::of_start(&error, &handler.said.last_words()))
@@ -100,6 +110,7 @@ fn child(settings: &ServerSettings, said: &Arc<Said>) -> Result<TokioChildProces
             _ => error.to_string(),
         },
     })?;
+    said.set_process(child.id());
     if let Some(stderr) = stderr {
         // Ends with the process, whose pipe it reads.
         tokio::spawn(drain(stderr, Arc::clone(said), settings.name.clone()));

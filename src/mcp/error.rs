@@ -134,7 +134,7 @@ fn unauthorized(challenge: Option<&str>) -> String {
     let remedy = "set auth = { bearer_env = \"VARIABLE\" } (or token_file) to a token of it";
     match challenge {
         Some(challenge) if challenge.contains("resource_metadata") => {
-            format!("it asks for OAuth, and an interactive login is not done by this version: {remedy}")
+            format!("it asks for OAuth: log in with `oncall mcp login NAME`, or {remedy}")
         }
         Some(challenge) if challenge.contains("invalid_token") => format!("it refuses the token: {remedy}"),
         _ => format!("it asks for a token, or refuses the one that it gets: {remedy}"),

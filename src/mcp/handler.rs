@@ -5,7 +5,7 @@
 #![allow(deprecated)]
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ClientHandler;
@@ -27,6 +27,8 @@ const KEPT_LINES: usize = 3;
 pub struct Said {
     tools_changed: AtomicBool,
     stderr: Mutex<VecDeque<String>>,
+    /// The process of the present connection; 0: none.
+    process: AtomicI32,
 }
 
 impl Said {
@@ -37,6 +39,19 @@ impl Said {
 
     pub fn note_tools_changed(&self) {
         self.tools_changed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn set_process(&self, id: Option<u32>) {
+        let id = id.and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
+        self.process.store(id, Ordering::Relaxed);
+    }
+
+    /// Ends the process at once. Only for one that is known to be there: it did not leave when its input ended.
+    pub fn kill(&self) {
+        let process = rustix::process::Pid::from_raw(self.process.swap(0, Ordering::Relaxed));
+        if let Some(process) = process {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+        }
     }
 
     pub fn add_stderr(&self, line: &str) {

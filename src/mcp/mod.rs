@@ -10,6 +10,7 @@ mod error;
 mod exchange;
 mod handler;
 pub mod names;
+pub mod oauth;
 pub mod remembered;
 mod result;
 pub mod schema;

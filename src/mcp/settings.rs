@@ -27,8 +27,8 @@ pub struct ServerSettings {
 pub enum Wire {
     /// A child that speaks on its standard streams; `env` is its whole environment.
     Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String>, cwd: Option<PathBuf> },
-    /// Streamable HTTP.
-    Http { url: String, http: Box<HttpSettings>, bearer: Option<String> },
+    /// Streamable HTTP. `credentials` is where those of a login are kept.
+    Http { url: String, http: Box<HttpSettings>, bearer: Option<String>, credentials: Option<PathBuf> },
 }
 
 /// Which generation of the protocol is spoken.

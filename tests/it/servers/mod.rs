@@ -4,6 +4,7 @@
 pub mod alertmanager;
 pub mod embeddings;
 pub mod http;
+pub mod mcp;
 pub mod postgres;
 pub mod process;
 pub mod prometheus;
