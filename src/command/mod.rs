@@ -26,6 +26,7 @@ pub mod models;
 pub mod prompts;
 mod record;
 pub mod recording;
+mod runbook;
 pub mod search;
 mod servers;
 mod services;
