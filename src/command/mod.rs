@@ -29,6 +29,7 @@ pub mod prompts;
 mod record;
 pub mod recording;
 pub mod screen;
+mod runbook;
 pub mod search;
 mod servers;
 mod services;

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::live;
 use super::record::EXCHANGES;
+use super::runbook::{self, Runbook};
 use super::servers::{self, Plugged};
 use super::{Context, index, memory};
 use crate::domain::{Alert, Facts, History, Lang, SourceReport, SourceStatus, Topology};
@@ -72,8 +73,16 @@ pub async fn build(
                 history = memory::recall(alert, Some(&knowledge), context).await;
             }
             let distrusted = history.as_ref().map(memory::distrusted).unwrap_or_default();
+            let runbook = match (incident, alert) {
+                (None, Some(alert)) => {
+                    runbook::resolve(facts.runbook_url.as_deref(), &alert.name, &knowledge, lang, context).await
+                }
+                // The links of an incident are of its own time.
+                _ => Runbook::default(),
+            };
+            absent.extend(runbook.report);
             let tool = RetrieveKnowledge::new(Arc::new(knowledge), context.config.knowledge.top_k);
-            registry.add(Arc::new(tool.with_distrusted(distrusted)));
+            registry.add(Arc::new(tool.with_distrusted(distrusted).with_runbook(runbook.document, runbook.page)));
         }
         Err(error) => {
             if let Some(alert) = alert {

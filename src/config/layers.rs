@@ -38,6 +38,7 @@ embedder.kind = "embedded"
 knowledge.paths = []
 knowledge.store = "knowledge"
 knowledge.top_k = 3
+knowledge.fetch_runbooks = false
 knowledge.chunk = { size = 1600, overlap = 100, min = 300 }
 knowledge.index = { kind = "auto", lists = 128 }
 agent.max_steps = 10
@@ -251,6 +252,7 @@ fn check(
             chunk: knowledge.chunk.unwrap_or_default(),
             index: knowledge.index.unwrap_or_default(),
             rerank: knowledge.rerank.map(|rerank| services.rerank(&rerank)).transpose()?,
+            fetch_runbooks: knowledge.fetch_runbooks.unwrap_or_default(),
         },
         agent: AgentConfig {
             max_steps: positive("agent.max_steps", agent.max_steps, values)?,

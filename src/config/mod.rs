@@ -114,6 +114,8 @@ pub struct KnowledgeConfig {
     pub chunk: ChunkConfig,
     pub index: IndexConfig,
     pub rerank: Option<RerankConfig>,
+    /// Whether the runbook that an alert links to is fetched when it is not indexed.
+    pub fetch_runbooks: bool,
 }
 
 /// `[agent]`

@@ -147,6 +147,7 @@ pub struct KnowledgeFile {
     pub top_k: Option<usize>,
     pub chunk: Option<ChunkConfig>,
     pub index: Option<IndexConfig>,
+    pub fetch_runbooks: Option<bool>,
     pub rerank: Option<RerankFile>,
 }
 

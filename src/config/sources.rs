@@ -14,8 +14,8 @@ use super::services::Checker;
 use super::shape::{AuthConfig, LogFields, SourceConfig, SourceKind};
 use crate::http::{Credentials, Redirects, RemoteSettings};
 
-/// Events that one question reads at most: some seconds of a cluster's answer, and of memory some ten megabytes.
-const DEFAULT_LIMIT: usize = 20_000;
+/// Events that one question reads at most: some seconds of a cluster's answer, and of memory some tens of megabytes.
+const DEFAULT_LIMIT: usize = 50_000;
 const MAX_LIMIT: usize = 1_000_000;
 /// Answers are asked for by somebody who waits.
 const READ_TIMEOUT: &str = "30s";

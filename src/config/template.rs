@@ -46,6 +46,7 @@ kind = "embedded"            # multilingual, in the binary: needs no server and 
 # paths = ["docs-kb"]        # folders of runbooks; without any: ./docs-kb, else the runbooks in the binary
 store = "knowledge"          # a folder below the data folder
 top_k = 3                    # passages shown
+fetch_runbooks = false       # fetch the runbook_url of an alert when it is none of the indexed documents
 chunk = { size = 1600, overlap = 100, min = 300 }    # characters
 index = { kind = "auto", lists = 128 }               # auto | none | ivf_flat
 
@@ -81,7 +82,7 @@ max_time = "5m"              # after this the best answer so far is given
 # kind = "elasticsearch"     # and OpenSearch; also auth = { api_key_env = "…" }, cloud_id = "…" instead of url
 # url = "http://elasticsearch:9200"
 # index = "logs-*"           # an index, a data stream, or a pattern; without it all
-# limit = 20000              # events that one question reads at most
+# limit = 50000              # events that one question reads at most
 # fields = { service = "service.name" }  # also time, instance, level, message; without it the usual names are tried
 #
 # [sources.loki]

@@ -48,6 +48,10 @@ pub struct RetrieveKnowledge {
     default_k: usize,
     /// Documents that a wrong diagnosis of this alert drew on: their passages come after others.
     distrusted: Vec<String>,
+    /// The document that the alert links to: its passages come first.
+    linked: Option<String>,
+    /// The page that it links to, where that is no indexed document.
+    page: Option<Hit>,
 }
 
 impl RetrieveKnowledge {
@@ -61,7 +65,20 @@ impl RetrieveKnowledge {
     }
 
     fn over(search: Search, default_k: usize) -> Self {
-        Self { spec: spec(), search, default_k: default_k.clamp(1, MAX_HITS), distrusted: Vec::new() }
+        Self {
+            spec: spec(),
+            search,
+            default_k: default_k.clamp(1, MAX_HITS),
+            distrusted: Vec::new(),
+            linked: None,
+            page: None,
+        }
+    }
+
+    /// Puts passages of the document that the alert links to, or the page itself, before others.
+    pub fn with_runbook(mut self, document: Option<String>, page: Option<Hit>) -> Self {
+        (self.linked, self.page) = (document, page);
+        self
     }
 
     /// Puts passages of these documents behind others: a diagnosis that drew on them was wrong.
@@ -72,13 +89,21 @@ impl RetrieveKnowledge {
 
     /// As many hits as are wanted, those that are trusted first.
     fn chosen(&self, hits: Vec<Hit>, k: usize) -> Vec<Hit> {
-        if self.distrusted.is_empty() {
+        if !self.prefers() {
             return hits;
         }
+        let is_linked = |hit: &Hit| self.linked.as_ref() == Some(&hit.source);
+        let (linked, others): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(is_linked);
         let (trusted, others): (Vec<Hit>, Vec<Hit>) =
-            hits.into_iter().partition(|hit| !self.distrusted.contains(&hit.source));
-        let chosen = trusted.into_iter().chain(others).take(k).enumerate();
+            others.into_iter().partition(|hit| !self.distrusted.contains(&hit.source));
+        let first = self.page.iter().cloned().chain(linked);
+        let chosen = first.chain(trusted).chain(others).take(k).enumerate();
         chosen.map(|(index, hit)| Hit { rank: index + 1, ..hit }).collect()
+    }
+
+    /// Whether the order of a search is not the last word.
+    fn prefers(&self) -> bool {
+        !self.distrusted.is_empty() || self.linked.is_some() || self.page.is_some()
     }
 
     async fn answer(&self, arguments: Value) -> Result<Output, Failure> {
@@ -93,7 +118,12 @@ impl RetrieveKnowledge {
             Some(k) => return Err(bad_arguments(format!("`k` is {k}: expected 1 to {MAX_HITS}"))),
         };
         // What is put back is replaced by what comes next.
-        let asked = if self.distrusted.is_empty() { k } else { (2 * k).min(MAX_HITS) };
+        let asked = match (&self.linked, self.prefers()) {
+            // Its passages may come late by their words alone.
+            (Some(_), _) => MAX_HITS,
+            (None, true) => (2 * k).min(MAX_HITS),
+            (None, false) => k,
+        };
         let found = (self.search)(query.clone(), asked)
             .await
             .map_err(|message| Failure::of_source(SOURCE, FailureKind::Unavailable, clean_line(&message, 500)))?;

@@ -89,7 +89,11 @@ async fn feedback_stays_until_its_session_is_forgotten(location: &Location) {
         note: None,
         at: stored::start(),
     };
+    let judged = Filter { judged: true, ..Filter::default() };
+    assert_eq!(store.list(&judged).await.unwrap(), []);
     store.add_feedback(ID, &feedback).await.unwrap();
+    let ids: Vec<String> = store.list(&judged).await.unwrap().into_iter().map(|session| session.id).collect();
+    assert_eq!(ids, [ID]);
     assert_eq!(store.read(ID).await.unwrap().unwrap().feedback, [feedback]);
     let before = stored::start().checked_add(SignedDuration::from_mins(30)).unwrap();
     assert_eq!(store.prune(before).await.unwrap(), 1);

@@ -174,17 +174,24 @@ impl Cluster {
         let listing = RESOURCES.iter().map(|resource| self.list_where_allowed(connection, *resource, namespace));
         let (lists, events) = tokio::join!(futures::future::join_all(listing), self.list_events(connection, namespace));
         let mut inventory = Inventory::default();
-        let mut refusals = Vec::new();
+        let (mut refusals, mut partly) = (Vec::new(), BTreeMap::<String, Vec<&str>>::new());
         for (resource, list) in RESOURCES.iter().zip(lists).chain([(&EVENTS[0], events)]) {
             inventory.kinds.extend((!list.pages.is_empty()).then(|| resource.kind.to_owned()));
             for page in &list.pages {
                 inventory.read_list(resource.plural, resource.kind, Cursor::new(page));
             }
             list.notes.into_iter().for_each(|note| inventory.note(note));
+            if let Some(namespace) = list.only_in {
+                partly.entry(namespace).or_default().push(resource.plural);
+            }
             if let Some(refusal) = list.refusal {
                 inventory.note(format!("{}: {}", resource.plural, refusal.message));
                 refusals.push(refusal);
             }
+        }
+        for (namespace, plurals) in partly {
+            let plurals = plurals.join(", ");
+            inventory.note(format!("only namespace {namespace} was looked at: listing all is forbidden for {plurals}"));
         }
         match refusals.into_iter().next() {
             // Nothing at all could be listed: that is no answer.
@@ -220,10 +227,7 @@ impl Cluster {
         let one = namespace.unwrap_or(&connection.default_namespace);
         let mut inner = list(connection, resource, Some(one)).await;
         if inner.refusal.is_none() {
-            let plural = resource.plural;
-            inner
-                .notes
-                .push(format!("{plural}: only of namespace {one}: listing those of all namespaces is forbidden"));
+            inner.only_in = Some(one.to_owned());
             return inner;
         }
         all
@@ -257,6 +261,8 @@ impl Cluster {
 struct List {
     pages: Vec<Vec<u8>>,
     notes: Vec<String>,
+    /// The one namespace that was looked at, where all would be forbidden.
+    only_in: Option<String>,
     refusal: Option<Refusal>,
 }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Setting;
-use crate::program::root;
 use crate::servers::http::{Asked, Reply, Served};
 
 /// What may be listed, and what may not.
@@ -19,7 +18,7 @@ pub enum Rights {
 }
 
 fn file_of(plural: &str) -> Option<Value> {
-    let path = root().join(format!("examples/order-service/status/{plural}.json"));
+    let path = super::example().join(format!("status/{plural}.json"));
     Some(serde_json::from_str(&std::fs::read_to_string(path).ok()?).unwrap())
 }
 
@@ -112,7 +111,7 @@ fn a_cluster_gives_the_same_facts_as_files_of_kubectl_by_get_alone() {
     let server = cluster(Rights::All);
     let setting = setting(&server, "");
     let live = setting.document(&STATUS, 0);
-    let folder = root().join("examples/order-service");
+    let folder = super::example();
     let files = setting.document(&[&STATUS[..], &["--incident", folder.to_str().unwrap()]].concat(), 0);
     let of = |answer: &Value, kind: &str| -> Vec<Value> {
         let all = answer["output"]["findings"].as_array().unwrap().iter();
@@ -142,7 +141,7 @@ fn what_may_not_be_listed_is_said_and_the_rest_is_used() {
     let notes: Vec<&str> =
         answer["output"]["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
     assert!(
-        notes.contains(&"pods: only of namespace shop: listing those of all namespaces is forbidden"),
+        notes.contains(&"only namespace shop was looked at: listing all is forbidden for deployments, replicasets, statefulsets, daemonsets, jobs, pods"),
         "{notes:#?}"
     );
     assert!(notes.iter().any(|note| note.starts_with("nodes: forbidden: nodes is forbidden: User")), "{notes:#?}");

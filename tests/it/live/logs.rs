@@ -3,11 +3,17 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Setting, log_documents};
-use crate::program::root;
+use super::{Setting, fired_at, log_documents};
 use crate::servers::http::{Asked, Reply, Served};
 use crate::servers::search::{Search, SearchServer};
 
+/// About the example, which is set in the present.
+fn example_query() -> String {
+    let at = |minutes: i64| fired_at() + jiff::SignedDuration::from_mins(minutes);
+    json!({"service": "order-service", "start": at(-15).to_string(), "end": at(15).to_string()}).to_string()
+}
+
+/// About what is written by hand.
 const QUERY: &str =
     "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:15:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
 
@@ -22,33 +28,31 @@ fn volume(output: &Value) -> &Value {
 #[test]
 fn both_dialects_of_search_give_what_the_files_give() {
     let documents = log_documents();
-    let folder = root().join("examples/order-service");
-    let files = Setting::with("")
-        .document(&["tools", "call", "search_logs", QUERY, "--incident", folder.to_str().unwrap()], 0)["output"]
-        .clone();
+    let query = example_query();
+    let files = search_files(&query);
     for which in [Search::OpenSearch, Search::Elasticsearch] {
         let server = SearchServer::start(which);
         server.store("logs-shop-2026.03.04", &documents);
         let table = |more: &str| {
             Setting::with(&format!("[sources.es]\nkind = \"elasticsearch\"\nurl = \"{}\"\n{more}", server.url()))
         };
-        let setting = table("index = \"logs-*\"\n");
-        let live = search(&setting, QUERY);
+        let setting = table("index = \"logs-*\"\nlimit = 200000\n");
+        let live = search(&setting, &query);
         assert_eq!(volume(&live)["events"], volume(&files)["events"], "{which:?}: {live}");
         assert_eq!(volume(&live)["levels"], volume(&files)["levels"], "{which:?}");
         let template = |output: &Value| output["findings"][1]["template"].clone();
         assert_eq!(template(&live), template(&files), "{which:?}");
 
-        let words = QUERY.replace('}', ", \"keywords\": [\"HIKARIPOOL-1\"]}");
+        let words = query.replace('}', ", \"keywords\": [\"HIKARIPOOL-1\"]}");
         let found = search(&setting, &words);
         let want = volume(&search_files(&words)).clone();
         assert_eq!(volume(&found)["events"], want["events"], "{which:?}: {found}");
 
-        let nobody = search(&setting, &QUERY.replace("order-service", "nobody"));
+        let nobody = search(&setting, &query.replace("order-service", "nobody"));
         assert_eq!(nobody["findings"][0]["type"], "nothing", "{which:?}");
         assert!(nobody["notes"][0].as_str().unwrap().contains("order-service"), "{which:?}: {nobody}");
 
-        let part = search(&table("limit = 200\n"), QUERY);
+        let part = search(&table("limit = 200\n"), &query);
         assert_eq!(part["truncated"], true, "{which:?}");
         let read = volume(&part)["events"].as_u64().unwrap();
         assert!((20..=300).contains(&read), "{which:?}: {read}");
@@ -64,7 +68,7 @@ fn both_dialects_of_search_give_what_the_files_give() {
 }
 
 fn search_files(query: &str) -> Value {
-    let folder = root().join("examples/order-service");
+    let folder = super::example();
     let args = ["tools", "call", "search_logs", query, "--incident", folder.to_str().unwrap()];
     Setting::with("").document(&args, 0)["output"].clone()
 }

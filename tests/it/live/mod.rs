@@ -5,10 +5,12 @@ mod faults;
 mod kubernetes;
 mod logs;
 mod metrics;
+mod runbooks;
 mod together;
 
 use std::path::Path;
 use std::process::Output;
+use std::sync::OnceLock;
 
 use oncall::source::logfile::{ReadOptions, list_files, read_events};
 use serde_json::{Value, json};
@@ -49,12 +51,37 @@ impl Setting {
     }
 }
 
+/// The order-service incident, set in the present by its generator. It ends a while from now, so that the sources have
+/// something to say of every instant until the tests are over.
+pub fn example() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let end = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(12);
+        let made = std::process::Command::new("python3")
+            .arg(root().join("examples/generator/order_service.py"))
+            .args(["--now", &end.to_string(), "--out"])
+            .arg(folder.path())
+            .output()
+            .expect("python3 is needed for this test: apt-get install -y python3");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        folder
+    });
+    folder.path()
+}
+
 /// The alert of the example, outside of its folder: nothing but the sources answers.
 pub fn alert() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("alert.json");
-    std::fs::copy(root().join("examples/order-service/alert.json"), &path).unwrap();
+    std::fs::copy(example().join("alert.json"), &path).unwrap();
     (folder, path.to_str().unwrap().to_owned())
+}
+
+/// When it fired.
+pub fn fired_at() -> jiff::Timestamp {
+    let payload: Value = serde_json::from_slice(&std::fs::read(example().join("alert.json")).unwrap()).unwrap();
+    payload["alerts"][0]["startsAt"].as_str().unwrap().parse().unwrap()
 }
 
 /// `name status` of every source in the strip but the runbooks.
@@ -76,7 +103,7 @@ pub fn prometheus() -> Prometheus {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::new();
     for name in ["cluster.om", "databases.om", "services.om"] {
-        let part = std::fs::read_to_string(root().join("examples/order-service/metrics").join(name)).unwrap();
+        let part = std::fs::read_to_string(example().join("metrics").join(name)).unwrap();
         text.push_str(part.trim_end().trim_end_matches("# EOF"));
     }
     text.push_str("# EOF\n");
@@ -87,11 +114,11 @@ pub fn prometheus() -> Prometheus {
 
 /// The log events of the example as documents in the manner of the Elastic Common Schema.
 pub fn log_documents() -> Vec<Value> {
-    let folder = root().join("examples/order-service/logs");
+    let folder = example().join("logs");
     let zone = jiff::tz::TimeZone::get("Asia/Shanghai").unwrap();
     let mut documents = Vec::new();
     for file in list_files(&[folder]).0 {
-        let now = "2026-03-04T06:45:00Z".parse().unwrap();
+        let now = fired_at();
         let options = ReadOptions {
             service: file.service.clone(),
             instance: file.instance.clone(),

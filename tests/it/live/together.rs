@@ -5,13 +5,12 @@ use serde_json::{Value, json};
 
 use super::kubernetes::{Rights, cluster, table};
 use super::{POOL, Setting, cause, log_documents, prometheus, strip};
-use crate::program::root;
 use crate::servers::alertmanager::Alertmanager;
 use crate::servers::search::{Search, SearchServer};
 
 /// The alert of the example as Prometheus sends it, and two that are kept quiet.
 fn alerts() -> Value {
-    let text = std::fs::read_to_string(root().join("examples/order-service/alert.json")).unwrap();
+    let text = std::fs::read_to_string(super::example().join("alert.json")).unwrap();
     let payload: Value = serde_json::from_str(&text).unwrap();
     let fired = &payload["alerts"][0];
     let other = |name: &str, severity: &str| json!({"labels": {"alertname": name, "service": "order-service", "severity": severity}, "startsAt": fired["startsAt"]});
@@ -36,7 +35,7 @@ fn the_order_service_is_diagnosed_from_live_sources_as_from_files() {
         let setting = Setting::with("");
         let tables = format!(
             "[sources.alerts]\nkind = \"alertmanager\"\nurl = \"{}\"\n[sources.prod]\nkind = \"prometheus\"\nurl = \"{}\"\n\
-             [sources.es]\nkind = \"elasticsearch\"\nurl = \"{}\"\n{}",
+             [sources.es]\nkind = \"elasticsearch\"\nurl = \"{}\"\nlimit = 200000\n{}",
             alertmanager.url(),
             metrics.url(),
             logs.url(),
