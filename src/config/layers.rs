@@ -53,7 +53,8 @@ serve.listen = "127.0.0.1:9900"
 "#;
 
 /// Variables that are flags, read by the command line itself.
-const FLAG_VARIABLES: [&str; 5] = ["ONCALL_CONFIG", "ONCALL_DATA_DIR", "ONCALL_LANG", "ONCALL_VIEW", "ONCALL_LOG"];
+const FLAG_VARIABLES: [&str; 6] =
+    ["ONCALL_CONFIG", "ONCALL_DATA_DIR", "ONCALL_LANG", "ONCALL_VIEW", "ONCALL_THEME", "ONCALL_LOG"];
 
 /// What surrounds the process, read once by the caller.
 #[derive(Debug, Clone, Default)]
