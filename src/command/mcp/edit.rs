@@ -109,7 +109,12 @@ fn given(args: AddArgs) -> anyhow::Result<(String, McpConfig)> {
         env: args.env.into_iter().collect(),
         url: args.url,
         headers: args.header.into_iter().collect(),
-        auth: args.bearer_env.map(|name| AuthConfig { bearer_env: Some(name), token_file: None, basic: None }),
+        auth: args.bearer_env.map(|name| AuthConfig {
+            bearer_env: Some(name),
+            api_key_env: None,
+            token_file: None,
+            basic: None,
+        }),
         allow: args.allow,
         provides: args.provides,
         ..McpConfig::default()
