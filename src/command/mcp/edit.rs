@@ -111,9 +111,9 @@ fn given(args: AddArgs) -> anyhow::Result<(String, McpConfig)> {
         headers: args.header.into_iter().collect(),
         auth: args.bearer_env.map(|name| AuthConfig {
             bearer_env: Some(name),
+            api_key_env: None,
             token_file: None,
             basic: None,
-            api_key_env: None,
         }),
         allow: args.allow,
         provides: args.provides,
