@@ -33,8 +33,8 @@ test-servers:
 
 # What the build server runs: formatting, lints and the tests. The last lines say what that leaves out.
 ci: fmt clippy test
-	@echo "ci: passed. Not run: 'make test-servers' (needs llama.cpp's server, which has to be built first; there are no"
-	@echo "    tests against Kubernetes yet), 'make eval' (public data beside the clone), 'make bench'."
+	@echo "ci: passed. Not run: 'make test-servers' (needs llama.cpp's server, which has to be built first; tests"
+	@echo "    of Kubernetes and Loki are answered by hand), 'make eval' (public data beside the clone), 'make bench'."
 
 fmt:
 	$(CARGO) fmt --check
