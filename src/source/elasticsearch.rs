@@ -28,6 +28,8 @@ const MAX_SERVICES: usize = 200;
 /// Fields whose values are listed as services.
 const SERVICE_FIELDS_LISTED: usize = 3;
 const MAX_REASON_CHARS: usize = 300;
+/// Servers refuse an address of over 4 KiB.
+const FIELDS_AT_A_TIME: usize = 50;
 const CHANNEL_BATCHES: usize = 4;
 
 /// A cluster.
@@ -125,9 +127,18 @@ impl Inner {
             _ => Product::Elasticsearch,
         };
         let names: &FieldNames = &self.options.fields;
-        let mut query = self.lenient().to_vec();
-        query.push(("fields", mapping::asked(names).join(",")));
-        let caps: FieldCaps = self.remote.get(&self.path("_field_caps"), &query).await.map_err(explained)?;
+        let path = self.path("_field_caps");
+        let asking = mapping::asked(names).chunks(FIELDS_AT_A_TIME).map(|part| part.join(",")).collect::<Vec<_>>();
+        let asking = asking.into_iter().map(|fields| {
+            let mut query = self.lenient().to_vec();
+            query.push(("fields", fields));
+            let path = &path;
+            async move { self.remote.get::<FieldCaps>(path, &query).await.map_err(explained) }
+        });
+        let mut caps = FieldCaps::default();
+        for part in futures::future::try_join_all(asking).await? {
+            caps.merge(part);
+        }
         let mapping = Mapping::of(&caps, names, &self.index);
         Ok((product, mapping.map_err(|message| SourceError::new(FailureKind::SourceError, message))?))
     }

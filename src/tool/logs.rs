@@ -105,11 +105,13 @@ impl SearchLogs {
     /// Asks for the service as it is written; when that has no logs, for the one service whose name differs only in
     /// case, separators or namespace.
     async fn gather(&self, question: Question, cancel: &CancellationToken) -> Result<Gathered, Failure> {
-        let gathered = gather::gather(&self.sources, question, cancel).await?;
+        let mut gathered = gather::gather(&self.sources, question, cancel).await?;
         let Some(service) = gathered.question.query.service.clone().filter(|_| gathered.volume.events == 0) else {
             return Ok(gathered);
         };
-        let alike: Vec<_> = self.services().await.into_iter().filter(|known| is_alike(known, &service)).collect();
+        let services = self.services().await;
+        let alike: Vec<_> = services.iter().filter(|known| is_alike(known, &service)).cloned().collect();
+        gathered.services = Some(services);
         let [known] = alike.as_slice() else {
             return Ok(gathered);
         };
@@ -134,11 +136,11 @@ impl SearchLogs {
 
     /// The volume, then the most telling patterns.
     async fn patterns(&self, question: Question, cancel: &CancellationToken) -> Result<Output, Failure> {
-        let Gathered { question, said, mut patterns, volume } = self.gather(question, cancel).await?;
+        let Gathered { question, said, mut patterns, volume, services } = self.gather(question, cancel).await?;
         let mut output = output(&question, said);
         if volume.events == 0 {
             output.findings.push(Finding::Nothing { what: question.sought() });
-            self.name_services(&question, &mut output).await;
+            name_services(services.as_deref().unwrap_or_default(), &question, &mut output);
             return Ok(output);
         }
         rank::rank(&mut patterns, volume.events);
@@ -153,18 +155,6 @@ impl SearchLogs {
         let telling = patterns.into_iter().take(MAX_PATTERNS);
         output.findings.extend(telling.map(|pattern| Finding::Pattern(cleaned(pattern))));
         Ok(output)
-    }
-
-    /// Where a service has no logs at all, the ones that have some are named.
-    async fn name_services(&self, question: &Question, output: &mut Output) {
-        let Some(service) = &question.query.service else { return };
-        let services = self.services().await;
-        if services.is_empty() || services.contains(service) {
-            return;
-        }
-        let names: Vec<_> =
-            services.iter().take(MAX_SERVICES_NAMED).map(|name| clean_line(name, MAX_NAME_CHARS)).collect();
-        output.notes.push(format!("services with logs: {}", names.join(", ")));
     }
 
     /// Some events of one pattern, named by its id or template.
@@ -191,6 +181,16 @@ impl SearchLogs {
         }
         Ok(output)
     }
+}
+
+/// Where a service has no logs at all, the ones that have some are named.
+fn name_services(services: &[String], question: &Question, output: &mut Output) {
+    let Some(service) = &question.query.service else { return };
+    if services.is_empty() || services.contains(service) {
+        return;
+    }
+    let names: Vec<_> = services.iter().take(MAX_SERVICES_NAMED).map(|name| clean_line(name, MAX_NAME_CHARS)).collect();
+    output.notes.push(format!("services with logs: {}", names.join(", ")));
 }
 
 /// `P` and a number.

@@ -147,6 +147,11 @@ fn any_of(clauses: Vec<Value>) -> Value {
 }
 
 impl FieldCaps {
+    /// Adds what another part of the fields can.
+    pub fn merge(&mut self, other: Self) {
+        self.fields.extend(other.fields);
+    }
+
     /// The field of that name, and the part of it that is matched whole: the latter alone where both are there.
     fn fields_of(&self, name: &str) -> Vec<Field> {
         let keyword = format!("{name}.keyword");

@@ -77,6 +77,8 @@ pub struct Gathered {
     /// Those of the window, the most frequent first.
     pub patterns: Vec<LogPattern>,
     pub volume: LogVolume,
+    /// The services that have logs, where that was asked.
+    pub services: Option<Vec<String>>,
 }
 
 /// Mines the window, and counts the time before it.
@@ -104,7 +106,7 @@ pub async fn gather(
     volume.patterns = patterns.len();
     // A pattern has one level, so that what the level leaves out can be left out last, and the volume counts it still.
     patterns.retain(|pattern| question.level.is_none() || pattern.level >= question.level);
-    Ok(Gathered { question, said, patterns, volume })
+    Ok(Gathered { question, said, patterns, volume, services: None })
 }
 
 /// The time before the window, as far as the logs reach back.

@@ -212,11 +212,12 @@ fn slow_sources_are_waited_for_together() {
             let body = match asked.path() {
                 "/api/v1/query" | "/api/v1/query_range" => EMPTY,
                 "/loki/api/v1/query_range" => r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
+                "/loki/api/v1/labels" => r#"{"status":"success","data":["app"]}"#,
+                path if path.ends_with("/values") => r#"{"status":"success","data":["order-service"]}"#,
                 _ => LIST,
             };
-            // Only the first question of a source takes its time: what is measured is that nobody waits for another.
-            let is_first = matches!(asked.path(), "/api/v1/query_range" | "/loki/api/v1/labels" | "/api/v1/pods");
-            Reply { pause: Duration::from_millis(if is_first { milliseconds } else { 0 }), ..Reply::json(body) }
+            let is_slow = matches!(asked.path(), "/api/v1/series" | "/api/v1/pods") || asked.target.contains("sum%28");
+            Reply { pause: Duration::from_millis(if is_slow { milliseconds } else { 0 }), ..Reply::json(body) }
         })
     };
     let (metrics, logs, cluster) = (slow(2000), slow(2500), slow(3000));
@@ -238,5 +239,6 @@ fn slow_sources_are_waited_for_together() {
     let timings = document["timings"].as_array().unwrap();
     let parallel = timings.iter().find(|timing| timing["node"] == "parallel_query").unwrap();
     let milliseconds = parallel["milliseconds"].as_u64().unwrap();
-    assert!((3000..3200).contains(&milliseconds), "parallel_query took {milliseconds} ms");
+    // One after another they take 7.5 s. A machine at rest does it in under 3.2 s; a busy one is given more.
+    assert!((3000..4500).contains(&milliseconds), "parallel_query took {milliseconds} ms");
 }
