@@ -51,7 +51,7 @@ pub struct GlobalArgs {
     /// Reason with this model profile ("none": the rules alone)
     #[arg(long, global = true, value_name = "NAME")]
     pub model: Option<String>,
-    /// How to show the answer
+    /// How to show the answer; tui is a live view on a terminal, which auto chooses there
     #[arg(long, global = true, value_enum, default_value_t = ViewArg::Auto, env = "ONCALL_VIEW")]
     pub view: ViewArg,
     /// The same as --view json
@@ -73,13 +73,14 @@ pub struct GlobalArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ViewArg {
-    /// A live view on a terminal, plain text elsewhere
+    // Doc comments here would make the whole --help long.
+    // A live view on a terminal, plain text elsewhere
     Auto,
-    /// A live view on the terminal
+    // A live view on the terminal
     Tui,
-    /// Text
+    // Text
     Plain,
-    /// One JSON document
+    // One JSON document
     Json,
 }
 

@@ -112,7 +112,8 @@ fn an_alert_without_evidence_gives_the_runbook_and_no_cause() {
         .map(|s| (s["name"].as_str().unwrap(), s["status"].as_str().unwrap()))
         .filter(|(name, _)| !name.contains("knowledge"))
         .collect();
-    assert_eq!(strip.iter().filter(|(_, status)| *status == "empty").count(), 4, "{strip:?}");
+    // The link of this alert leads to no document that is indexed.
+    assert_eq!(strip, ["metrics", "logs", "status", "changes", "runbook_url"].map(|name| (name, "empty")));
 }
 
 #[test]
