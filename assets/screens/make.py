@@ -7,6 +7,7 @@ Each scene is typed into a shell in tmux; the pane is captured with its colours 
 """
 
 import html
+import os
 import pathlib
 import re
 import shutil
@@ -148,16 +149,17 @@ def slowed(folder):
     """The example with one log that nobody writes to the end, so that there is something to watch."""
     target = pathlib.Path(folder, "order-service")
     shutil.copytree(ROOT / "examples" / "order-service", target)
-    subprocess.run(["mkfifo", target / "logs" / "order-service" / "slow.log"], check=True)
-    return target
+    os.mkfifo(target / "logs" / "order-service" / "slow.log")
 
 
 def main():
     binary = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
-        incident = slowed(folder)
+        slowed(folder)
+        environment = os.environ | {"ONCALL_DATA_DIR": f"{folder}/data", "XDG_CONFIG_HOME": folder}
+        subprocess.run([binary, "index", "docs-kb"], cwd=ROOT, env=environment, check=True, capture_output=True)
         live = Terminal(folder, (100, 24), binary)
-        live.type("oncall index docs-kb >/dev/null 2>&1; clear", "Enter", f"cd {folder}; clear", "Enter")
+        live.type(f"cd {folder}; clear", "Enter")
         live.type("oncall diagnose --incident order-service", "Enter")
         live.wait("found ")
         live.picture("live")
