@@ -80,7 +80,10 @@ fn table(name: &str, server: &McpConfig) -> Result<String, String> {
         toml::Value::Table(all) => !all.is_empty(),
         _ => true,
     };
-    let lines = all.iter().filter(|(_, value)| is_set(value)).map(|(key, value)| format!("{key} = {value}\n"));
+    let mut set: Vec<_> = all.iter().filter(|(_, value)| is_set(value)).collect();
+    // What it is stands before how it is used.
+    set.sort_by_key(|(key, _)| !matches!(key.as_str(), "command" | "url"));
+    let lines = set.into_iter().map(|(key, value)| format!("{key} = {value}\n"));
     Ok(format!("[mcp.{name}]\n{}", lines.collect::<String>()))
 }
 

@@ -241,7 +241,7 @@ fn bearer(
     expand: &mut Expansion<'_>,
 ) -> Result<Option<String>, (&'static str, String)> {
     let Some(auth) = auth else { return Ok(None) };
-    if auth.basic.is_some() {
+    if auth.basic.is_some() || auth.api_key_env.is_some() {
         return Err(("auth", "MCP servers take bearer tokens: expected bearer_env or token_file".into()));
     }
     if let Some(name) = &auth.bearer_env {

@@ -29,6 +29,8 @@ const MAX_DESCRIPTION_CHARS: usize = 1200;
 /// Connections in a row that fail before a server is given up for the run.
 const MAX_RECONNECTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// For the word that nobody waits for an answer any more, when the connection is to end at once after it.
+const CANCEL_PAUSE: Duration = Duration::from_millis(200);
 /// What a server gets for an orderly end.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
@@ -137,12 +139,15 @@ impl Server {
             self.check_still_there(&running, tool).await?;
         }
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        // Stays marked when the future is dropped.
+        let mut abandoned = Abandoned { said: &self.said, is_answered: false };
         let answer = tokio::select! {
             biased;
             // Dropping the other branch sends the cancellation.
             () = cancel.cancelled() => return Err(McpError::Cancelled),
             answer = running.call_tool(params) => answer,
         };
+        abandoned.is_answered = true;
         answer.map_err(|error| {
             let error = McpError::of_call(&error, &self.said.last_words());
             if matches!(error, McpError::Gone(_)) {
@@ -239,6 +244,9 @@ impl Server {
             live.listening.abort_all();
             live.running.take()
         };
+        if self.said.take_abandoned() {
+            tokio::time::sleep(CANCEL_PAUSE).await;
+        }
         if let Some(mut running) = running.and_then(|running| Arc::try_unwrap(running).ok()) {
             // `Ok(None)`: it is still there.
             if let Ok(None) = running.close_with_timeout(CLOSE_TIMEOUT).await {
@@ -250,6 +258,20 @@ impl Server {
     fn live(&self) -> MutexGuard<'_, Live> {
         // Nothing panics while it is held.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes a call that ended before it was answered.
+struct Abandoned<'a> {
+    said: &'a Said,
+    is_answered: bool,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.said.note_abandoned();
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::domain::text::clean_line;
 use crate::domain::{Failure, FailureKind};
@@ -96,6 +97,9 @@ impl McpError {
             ServiceError::InputRequiredRoundsExceeded { .. } => {
                 Self::Refused("it goes on asking for input, which is declined".to_owned())
             }
+            ServiceError::UnexpectedResponse => {
+                Self::Protocol("its answer is not in the shape of the protocol".to_owned())
+            }
             other => Self::Protocol(clean_line(&other.to_string(), QUOTED_CHARS)),
         }
     }
@@ -133,6 +137,12 @@ fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
 fn unauthorized(challenge: Option<&str>) -> String {
     let remedy = "set auth = { bearer_env = \"VARIABLE\" } (or token_file) to a token of it";
     match challenge {
+        Some(challenge) if challenge.contains("insufficient_scope") => {
+            let scope =
+                challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split('"').next()).unwrap_or_default();
+            let scope = clean_line(scope, 200);
+            format!("it wants further rights: log in again with `oncall mcp login NAME --scope \"{scope}\"`")
+        }
         Some(challenge) if challenge.contains("resource_metadata") => {
             format!("it asks for OAuth: log in with `oncall mcp login NAME`, or {remedy}")
         }
@@ -146,6 +156,10 @@ fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
+        // Its own cause is told by no `source`.
+        if let Some(StreamableHttpError::Client(client)) = cause.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            return clean_line(&crate::http::with_causes(client), QUOTED_CHARS);
+        }
         let next = cause.to_string();
         if !text.contains(&next) {
             text.push_str(": ");

@@ -26,6 +26,8 @@ const KEPT_LINES: usize = 3;
 #[derive(Debug, Default)]
 pub struct Said {
     tools_changed: AtomicBool,
+    /// Whether a call was given up since this was asked the last time.
+    abandoned: AtomicBool,
     stderr: Mutex<VecDeque<String>>,
     /// The process of the present connection; 0: none.
     process: AtomicI32,
@@ -39,6 +41,14 @@ impl Said {
 
     pub fn note_tools_changed(&self) {
         self.tools_changed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn note_abandoned(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub fn take_abandoned(&self) -> bool {
+        self.abandoned.swap(false, Ordering::Relaxed)
     }
 
     pub fn set_process(&self, id: Option<u32>) {

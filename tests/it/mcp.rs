@@ -285,7 +285,7 @@ fn a_diagnosis_through_mcp_alone_finds_the_same_cause() {
 fn a_server_elsewhere_wants_a_token_and_another_site_s_pages_are_refused() {
     let place = Place::with("");
     let (code, _, err) =
-        place.run(&["mcp", "serve", "knowledge", "--transport", "http", "--host", "0.0.0.0", "--port", "0"]);
+        place.run(&["mcp", "serve", "logs", "--transport", "http", "--host", "0.0.0.0", "--port", "0"]);
     let want = "error: 0.0.0.0:0 can be reached from other machines: give --token-env VARIABLE, which holds the token that clients send\n";
     assert_eq!((code, err.as_str()), (2, want));
     let server = HttpServer::start(&["logs", "--token-env", "TOKEN"], &[("TOKEN", "right")]);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{BadInput, Context, Exit, Unreachable, bad_input, recording, tools, world};
@@ -73,6 +74,11 @@ pub async fn run(args: ServeArgs, context: &Context) -> anyhow::Result<Exit> {
         KindArg::All => Kind::All,
     };
     let lang = context.lang.unwrap_or_default();
+    // What keeps it from listening is said before anything is opened.
+    let listening = match args.transport {
+        Transport::Stdio => None,
+        Transport::Http => Some(listen(kind, &args).await?),
+    };
     let ground = ground(kind, args.incident.as_deref(), lang, context).await?;
     let host = Host::new(kind, Arc::new(ground));
     let cancel = CancellationToken::new();
@@ -81,21 +87,15 @@ pub async fn run(args: ServeArgs, context: &Context) -> anyhow::Result<Exit> {
         recording::interrupted().await;
         stop.cancel();
     });
-    let served = match args.transport {
-        Transport::Stdio => stdio(host, cancel).await.map_err(bad_input),
-        Transport::Http => over_http(host, kind, &args, cancel, context).await,
+    let served = match listening {
+        None => stdio(host, cancel).await.map_err(bad_input),
+        Some((listener, listening)) => over_http(host, kind, listener, listening, cancel, context).await,
     };
     interrupts.abort();
     served.map(|()| Exit::Success)
 }
 
-async fn over_http(
-    host: Host,
-    kind: Kind,
-    args: &ServeArgs,
-    cancel: CancellationToken,
-    context: &Context,
-) -> anyhow::Result<()> {
+async fn listen(kind: Kind, args: &ServeArgs) -> anyhow::Result<(TcpListener, Listening)> {
     let token = args.token_env.as_deref().map(token_of).transpose()?;
     let listening = Listening {
         address: SocketAddr::new(args.host, args.port.unwrap_or(kind.port())),
@@ -106,6 +106,17 @@ async fn over_http(
         ServeError::TokenNeeded(_) => bad_input(error),
         other => Unreachable(other.to_string()).into(),
     })?;
+    Ok((listener, listening))
+}
+
+async fn over_http(
+    host: Host,
+    kind: Kind,
+    listener: TcpListener,
+    listening: Listening,
+    cancel: CancellationToken,
+    context: &Context,
+) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     context.note(&context.lang.unwrap_or_default().pick(
         format!("serving {} at http://{address}{}", kind.as_str(), http::PATH),
