@@ -65,8 +65,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
 /// Logs of the program itself go to stderr: warnings, with `-v` everything of ours, or what `ONCALL_LOG` says.
 fn start_logging(context: &Context) {
     let default = match context.verbosity {
-        Verbosity::Quiet => "error",
-        Verbosity::Normal => "error,oncall=warn",
+        // What goes wrong with an MCP server is told as an error of the call, in words of ours.
+        Verbosity::Quiet => "error,rmcp=off",
+        Verbosity::Normal => "error,rmcp=off,oncall=warn",
         Verbosity::Verbose => "warn,oncall=debug",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("ONCALL_LOG").unwrap_or_else(|_| default.into());

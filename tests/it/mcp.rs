@@ -120,7 +120,7 @@ fn a_server_that_dies_is_started_again_for_a_call_that_only_reads() {
 fn a_call_that_takes_too_long_is_given_up_and_the_server_told() {
     let place = Place::with(&config("odd", &["--log", "log"], ""));
     let started = Instant::now();
-    let arguments = ["tools", "call", "odd__slow", "{\"seconds\": \"2\"}"];
+    let arguments = ["tools", "call", "odd__slow", "{\"seconds\": \"1.3\"}"];
     let (code, _, err) = place.run_with(&arguments, &[("ONCALL_AGENT_TOOL_TIMEOUT", "1s")]);
     assert_eq!((code, err.contains("`odd__slow` gave no answer within 1 s")), (4, true), "{err}");
     assert!(started.elapsed() < Duration::from_secs(10));

@@ -217,8 +217,10 @@ pub(super) fn tool_names(specs: &[ToolSpec], closed: &[String]) -> String {
     usable(specs, closed).map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ")
 }
 
+/// Those that were not closed. A tool that may do more than read is among them: it refuses by itself what nobody agreed
+/// to, and the run says so.
 fn usable<'a>(specs: &'a [ToolSpec], closed: &'a [String]) -> impl Iterator<Item = &'a ToolSpec> {
-    specs.iter().filter(|spec| spec.read_only && !closed.contains(&spec.name))
+    specs.iter().filter(|spec| !closed.contains(&spec.name))
 }
 
 /// Tools as the wire has them, with schemas cut to what a model needs to call them: they are sent with every turn.
