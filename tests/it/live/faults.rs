@@ -39,7 +39,7 @@ fn diagnose(setting: &Setting, more: &[&str]) -> (i32, Value, Duration) {
     std::fs::copy(root().join("examples/order-service/alert.json"), setting.folder.path().join("alert.json")).unwrap();
     let started = Instant::now();
     let args = [&["diagnose", "--alert", "alert.json", "--json", "--quiet", "--lang", "en"][..], more].concat();
-    let output = setting.output(&args, "4s");
+    let output = setting.output(&args, "10s");
     let took = started.elapsed();
     let document = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
@@ -60,7 +60,7 @@ fn faults() -> Vec<(&'static str, Option<Served>, String, &'static str, &'static
     let (self_signed, _) = Served::start_self_signed(|_| Reply::json(EMPTY));
     let self_signed_url = format!("url = \"{}\"", self_signed.url());
     vec![
-        served("slow", "timeout", "no answer within 3.2 s", || Reply {
+        served("slow", "timeout", "no answer within 8 s", || Reply {
             pause: Duration::from_secs(30),
             ..Reply::json(EMPTY)
         }),
@@ -102,7 +102,7 @@ fn a_source_in_trouble_is_told_and_hides_no_other() {
         assert!(detail.contains(word) && !detail.contains('\u{1b}') && !detail.contains("secret"), "{name}: {detail}");
         let unchecked = document["unchecked"].to_string();
         assert!(unchecked.contains("metrics could not be read"), "{name}: {unchecked}");
-        assert!(took < Duration::from_secs(40), "{name}: {took:?}");
+        assert!(took < Duration::from_secs(90), "{name}: {took:?}");
     }
 }
 
@@ -240,5 +240,5 @@ fn slow_sources_are_waited_for_together() {
     let parallel = timings.iter().find(|timing| timing["node"] == "parallel_query").unwrap();
     let milliseconds = parallel["milliseconds"].as_u64().unwrap();
     // One after another they take 7.5 s. A machine at rest does it in under 3.2 s; a busy one is given more.
-    assert!((3000..4500).contains(&milliseconds), "parallel_query took {milliseconds} ms");
+    assert!((3000..6000).contains(&milliseconds), "parallel_query took {milliseconds} ms");
 }
