@@ -160,8 +160,18 @@ impl Prometheus {
     }
 
     async fn list(&self, matcher: Option<&str>, window: Window) -> Result<Vec<MetricInfo>, SourceError> {
+        let in_all = match (matcher, self.series_in_all().await) {
+            (None, Ok(all)) => all,
+            (Some(_), Ok(_)) => 0,
+            // Nobody is there: to ask more only costs time.
+            (_, Err(error @ RestError::Http(HttpError::Unreachable { .. } | HttpError::Timeout { .. }))) => {
+                return Err(explained(error));
+            }
+            // Not every server knows it.
+            (_, Err(_)) => 0,
+        };
         let metadata = self.metadata().await;
-        if matcher.is_none() && self.series_in_all().await.is_some_and(|all| all > MAX_LISTED_SERIES as u64) {
+        if in_all > MAX_LISTED_SERIES as u64 {
             return self.list_names(metadata, window).await;
         }
         let query = [
@@ -181,9 +191,9 @@ impl Prometheus {
     }
 
     /// How many series the server holds in memory, where it says so.
-    async fn series_in_all(&self) -> Option<u64> {
-        let (status, _) = self.ask::<Value>("status/tsdb", &[("limit", "1".to_owned())]).await.ok()?;
-        status["headStats"]["numSeries"].as_u64().or_else(|| status["totalSeries"].as_u64())
+    async fn series_in_all(&self) -> Result<u64, RestError> {
+        let (status, _) = self.ask::<Value>("status/tsdb", &[("limit", "1".to_owned())]).await?;
+        Ok(status["headStats"]["numSeries"].as_u64().or_else(|| status["totalSeries"].as_u64()).unwrap_or(0))
     }
 
     /// Of very many series: the names, and the labels of all as if each metric had them. A service is then looked for

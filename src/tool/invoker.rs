@@ -188,9 +188,17 @@ impl Invoker {
     async fn attempt_all(&self, tool: &Arc<dyn Tool>, call: &Call, cancel: &CancellationToken) -> (Outcome, u32) {
         let deadline = Instant::now() + self.settings.deadline;
         let mut attempts = 0;
+        let mut earlier: Option<Failure> = None;
         loop {
             attempts += 1;
             let outcome = self.attempt(tool, call, deadline, cancel).await;
+            // What a source said before the time was up says more than that it was.
+            let outcome = match (outcome, earlier.take()) {
+                (Outcome::Failure(late), Some(said)) if late.kind == FailureKind::Timeout && late.source.is_none() => {
+                    return (Outcome::Failure(said), attempts);
+                }
+                (outcome, _) => outcome,
+            };
             let Outcome::Failure(failure) = &outcome else {
                 return (outcome, attempts);
             };
@@ -199,6 +207,7 @@ impl Invoker {
             if !may_retry || next >= deadline {
                 return (outcome, attempts);
             }
+            earlier = failure.source.is_some().then(|| failure.clone());
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return (Outcome::Failure(cancelled()), attempts),

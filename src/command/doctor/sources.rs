@@ -148,7 +148,9 @@ async fn prometheus(source: &Prometheus, lang: Lang) -> Result<Found, SourceErro
     }
     found.doubts.extend(state.down.into_iter().take(MAX_NAMED).map(|(url, error)| format!("down: {url}: {error}")));
     if state.newest.is_none() {
-        found.doubts.push(lang.pick("it holds no samples".to_owned(), "没有任何样本".to_owned()));
+        found
+            .doubts
+            .push(lang.pick("it holds no samples of the last 5 minutes".to_owned(), "最近 5 分钟没有样本".to_owned()));
     }
     Ok(found)
 }
