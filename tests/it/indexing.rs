@@ -27,7 +27,7 @@ impl Place {
     fn write(&self, name: &str, n: usize) {
         let section = |m: usize| {
             let words = format!("Queue number {n}, part {m}: look at the consumers, then at the broker. ");
-            format!("# Queue {n}\n\n## Part {m}\n\n{}\n\n", words.repeat(12))
+            format!("# Queue {n}\n\n## Part {m}\n\n{words}\n\n")
         };
         std::fs::write(self.docs().join(name), (0..3).map(section).collect::<String>()).unwrap();
     }
