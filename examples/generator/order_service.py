@@ -291,11 +291,13 @@ def alert(folder, clock, value):
     )
 
 
-def main():
-    clock, out = parse_arguments(
-        __doc__.splitlines()[0], "2026-03-04T14:45:00+08:00", os.path.join(HERE, "..", "order-service")
-    )
-    rng, start, since = random.Random(20260304), clock.at("11:45"), clock.at("13:45")
+# Seeds that are tried.
+SEEDS = 30
+
+
+def story(clock, seed):
+    """Requests, metrics and logs, and the value that the alert reports. Noise that tells another story is refused."""
+    rng, start, since = random.Random(seed), clock.at("11:45"), clock.at("13:45")
     requests = simulate_orders(clock, rng, start)
     metrics, logs = Metrics(rng, start, clock.now), Logs()
     order_metrics(metrics, clock, requests)
@@ -303,7 +305,21 @@ def main():
     database_metrics(metrics, clock)
     order_logs(logs, clock, rng, requests, since)
     other_logs(logs, clock, rng, requests, since)
-    value = check(metrics, clock, logs)
+    return metrics, logs, check(metrics, clock, logs)
+
+
+def main():
+    clock, out = parse_arguments(
+        __doc__.splitlines()[0], "2026-03-04T14:45:00+08:00", os.path.join(HERE, "..", "order-service")
+    )
+    # At another time of day the same noise falls otherwise: the first seed is used whose figures are the story's.
+    for seed in range(20260304, 20260304 + SEEDS):
+        try:
+            metrics, logs, value = story(clock, seed)
+            break
+        except AssertionError:
+            if seed == 20260304 + SEEDS - 1:
+                raise
 
     folder = Folder(out)
     alert(folder, clock, value)
