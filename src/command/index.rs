@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -58,9 +58,11 @@ pub async fn run(args: IndexArgs, context: &Context) -> anyhow::Result<Exit> {
         (_, true) => IndexMode::Prune,
         _ => IndexMode::Update,
     };
+    // Before the first run, so that what changes during it is seen.
+    let seen = if args.watch { look(&origin) } else { Looks::new() };
     let exit = index_once(&knowledge, &origin, mode, context).await?;
     if args.watch && exit != Exit::Interrupted {
-        return watch(&knowledge, &origin, mode, context).await;
+        return watch(&knowledge, &origin, mode, seen, context).await;
     }
     Ok(exit)
 }
@@ -141,13 +143,21 @@ impl Drop for Stopper {
     }
 }
 
-/// Indexes again whenever the documents look different from outside.
-async fn watch(knowledge: &Knowledge, origin: &Origin, mode: IndexMode, context: &Context) -> anyhow::Result<Exit> {
-    let look = || {
-        let files = collect(origin).files;
-        files.into_iter().map(|file| (file.fingerprint(), file.key)).collect::<Vec<_>>()
-    };
-    let mut seen = look();
+/// How documents look from outside: fingerprint and key of each.
+type Looks = Vec<(Option<(u64, SystemTime)>, String)>;
+
+fn look(origin: &Origin) -> Looks {
+    collect(origin).files.into_iter().map(|file| (file.fingerprint(), file.key)).collect()
+}
+
+/// Indexes again whenever the documents look different from what was seen.
+async fn watch(
+    knowledge: &Knowledge,
+    origin: &Origin,
+    mode: IndexMode,
+    mut seen: Looks,
+    context: &Context,
+) -> anyhow::Result<Exit> {
     context.note(lang(context).pick("watching for changes; Ctrl-C ends", "正在监视文档变化；按 Ctrl-C 结束"));
     loop {
         tokio::select! {
@@ -157,7 +167,7 @@ async fn watch(knowledge: &Knowledge, origin: &Origin, mode: IndexMode, context:
             }
             () = tokio::time::sleep(WATCH_EVERY) => {}
         }
-        let now = look();
+        let now = look(origin);
         if now != seen {
             if index_once(knowledge, origin, mode, context).await? == Exit::Interrupted {
                 return Ok(Exit::Interrupted);
