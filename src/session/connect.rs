@@ -200,11 +200,9 @@ fn migration_error(location: &Location, error: MigrateError) -> StoreError {
             unusable(format!("its table version {version} is not the one of this oncall"))
         }
         MigrateError::Execute(error) => classified(location, &error),
-        // Somebody else makes the same tables now, or the text of a migration fails: the next try tells.
+        // Somebody else makes the same tables now, or a migration is wrong: the next try tells.
         MigrateError::ExecuteMigration(error, _) => match classified(location, &error) {
-            StoreError::Unusable { location, why } if why.contains("exists") || why.contains("UNIQUE") => {
-                StoreError::Busy { location, why }
-            }
+            StoreError::Unusable { location, why } if does_not_fit(&error) => StoreError::Busy { location, why },
             error => error,
         },
         error => StoreError::Busy { location: location.to_string(), why: error.to_string() },
@@ -229,6 +227,13 @@ pub(super) fn classified(location: &Location, error: &sqlx::Error) -> StoreError
         true => StoreError::Busy { location: name, why },
         false => StoreError::Unusable { location: name, why },
     }
+}
+
+/// Whether a statement of a migration fails because what it makes is there: `SQLITE_ERROR` or `SQLITE_CONSTRAINT`.
+/// Postgres makes its tables under a lock.
+fn does_not_fit(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<i64>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 1 | 19))
 }
 
 fn said(error: &sqlx::Error) -> String {
