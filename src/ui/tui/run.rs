@@ -315,7 +315,6 @@ impl Front<'_> {
         let mode = self.screen.mode();
         terminal::restore();
         self.screen = Screen::open(mode)?;
-        self.keys = EventStream::new();
         if self.app.mouse && mode == Mode::Full {
             terminal::mouse(true)?;
         }
