@@ -18,9 +18,9 @@ pub(super) async fn run(state: &State, task: &Task, crew: &Crew, cancel: &Cancel
     crew.events.emit(EventKind::StepStarted { step: step.id, question: step.question.clone() });
     let broken_off = crew.steering.begin_step(step.id, cancel);
     let (mut worked, usages) = react(state, &step, task, crew, &broken_off).await;
-    let is_skipped = crew.steering.end_step(step.id);
-    if let Update::Worked { conclusion, .. } = &mut worked {
-        if is_skipped && conclusion.is_empty() {
+    if let Update::Worked { conclusion, is_skipped, .. } = &mut worked {
+        *is_skipped = crew.steering.end_step(step.id);
+        if *is_skipped && conclusion.is_empty() {
             *conclusion = state.facts.lang.pick("skipped by the engineer", "已由值班工程师跳过").to_owned();
         }
         crew.events.emit(EventKind::StepEnded { step: step.id, conclusion: conclusion.clone() });
@@ -77,7 +77,7 @@ async fn react(
             }
         }
     }
-    (Update::Worked { step: step.id, calls: made, conclusion }, usages)
+    (Update::Worked { step: step.id, calls: made, conclusion, is_skipped: false }, usages)
 }
 
 /// Makes the calls, all at once; one that was answered before is answered from memory, and its reader is told.

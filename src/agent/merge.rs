@@ -20,6 +20,8 @@ pub(super) enum Update {
         step: u32,
         calls: Vec<(Call, Outcome)>,
         conclusion: String,
+        /// The engineer broke it off.
+        is_skipped: bool,
     },
     /// The pending steps are replaced.
     Revised {
@@ -45,7 +47,12 @@ pub(super) fn merge(state: &mut State, update: Update, zone: &TimeZone) -> Vec<E
             }
         }
         Update::Planned(plan) => state.plan = plan,
-        Update::Worked { step, calls, conclusion } => work_step(state, step, calls, conclusion, zone),
+        Update::Worked { step, calls, conclusion, is_skipped } => {
+            work_step(state, step, calls, conclusion, zone);
+            if is_skipped && let Some(step) = state.plan.steps.iter_mut().find(|known| known.id == step) {
+                step.state = StepState::Skipped;
+            }
+        }
         Update::Revised { pending, reason } => {
             for step in state.plan.steps.iter_mut().filter(|step| step.state == StepState::Pending) {
                 step.state = StepState::Skipped;

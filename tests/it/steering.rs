@@ -59,11 +59,11 @@ async fn calls_that_hang_are_cancelled_one_by_one_and_the_run_comes_to_its_end()
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "unsettled: the made run is over before the wish arrives"]
 async fn a_fact_becomes_evidence_before_the_plan_is_looked_at_again() {
     let mut is_told = false;
-    let (diagnosis, events, _) = steered(all(Behaviour::FindsNothing), |event| {
-        let begins = matches!(event.kind, EventKind::StepStarted { .. }) && !std::mem::replace(&mut is_told, true);
+    // Tools that take their time: a run without a pause would be over before anybody could say a word.
+    let (diagnosis, events, _) = steered(all(Behaviour::FindsNothingAfter(1)), |event| {
+        let begins = matches!(event.kind, EventKind::CallStarted { .. }) && !std::mem::replace(&mut is_told, true);
         begins.then(|| Control::AddFact { text: "the deploy of cart was rolled back at 06:40".into() })
     })
     .await;
@@ -80,9 +80,10 @@ async fn a_fact_becomes_evidence_before_the_plan_is_looked_at_again() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "unsettled: the made run is over before the wish arrives"]
 async fn a_step_is_broken_off_and_a_step_to_come_is_left_out() {
     let mut last = 0;
+    // The first step with a call of its own: those before it are answered by what was asked already.
+    let mut broken_off = None;
     let mut ended = None;
     let begun = Instant::now();
     let (diagnosis, events, _) = steered(all(Behaviour::FindsNothingAfter(5)), |event| match &event.kind {
@@ -90,8 +91,11 @@ async fn a_step_is_broken_off_and_a_step_to_come_is_left_out() {
             last = plan.steps.last().map_or(0, |step| step.id);
             Some(Control::SkipStep { step: last })
         }
-        EventKind::StepStarted { step: 1, .. } => Some(Control::SkipStep { step: 1 }),
-        EventKind::StepEnded { step: 1, conclusion } => {
+        EventKind::CallStarted { step: Some(step), .. } if broken_off.is_none() => {
+            broken_off = Some(*step);
+            Some(Control::SkipStep { step: *step })
+        }
+        EventKind::StepEnded { step, conclusion } if broken_off == Some(*step) => {
             ended = Some((conclusion.clone(), begun.elapsed()));
             None
         }
@@ -104,7 +108,7 @@ async fn a_step_is_broken_off_and_a_step_to_come_is_left_out() {
     assert!(at < Duration::from_secs(7), "{at:?}");
     let state = |id: u32| diagnosis.plan.steps.iter().find(|step| step.id == id).map(|step| step.state);
     assert!(last > 1, "the plan has several steps: {:?}", diagnosis.plan);
-    assert_eq!([state(1), state(last)], [Some(StepState::Skipped); 2]);
+    assert_eq!([state(broken_off.unwrap()), state(last)], [Some(StepState::Skipped); 2]);
     assert!(!events.iter().any(|event| matches!(event.kind, EventKind::StepStarted { step, .. } if step == last)));
 }
 
