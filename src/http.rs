@@ -318,7 +318,12 @@ async fn error_body(mut response: Response, status: StatusCode) -> String {
             break;
         }
     }
-    let text = clean_line(&String::from_utf8_lossy(&bytes), QUOTED_CHARS);
+    error_words(&String::from_utf8_lossy(&bytes), status)
+}
+
+/// An answer that is an error, on one line.
+pub fn error_words(body: &str, status: StatusCode) -> String {
+    let text = clean_line(body, QUOTED_CHARS);
     let reason = status.canonical_reason().unwrap_or("no reason given");
     match text.trim() {
         "" => reason.to_string(),

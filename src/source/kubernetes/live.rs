@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::AsyncReadExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
 use kube::core::params::ListParams;
@@ -19,6 +18,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::exchange::{Refusal, causes, send};
 use super::inventory::Inventory;
 use super::select;
 use crate::domain::text::clean_line;
@@ -27,14 +27,11 @@ use crate::source::{SourceError, StatusAnswer, StatusQuery, StatusSource};
 
 /// Objects of one page.
 const PAGE: u32 = 500;
-/// Bytes of one page.
-const MAX_PAGE_BYTES: u64 = 64 << 20;
 /// After this time no further page of a resource is asked for.
 const LIST_TIME: Duration = Duration::from_secs(5);
 /// So long an answer serves the questions of a run.
 const FRESH: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const MAX_MESSAGE_CHARS: usize = 300;
 
 /// How a cluster is found.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -95,16 +92,12 @@ pub(super) struct Connection {
     url: String,
 }
 
-/// Why a resource could not be listed.
-struct Refusal {
-    kind: FailureKind,
-    message: String,
-}
-
-/// The continuation of a list.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+/// What tells a list from another answer, and its continuation.
+#[derive(Deserialize)]
 struct Page {
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(default)]
     metadata: PageMetadata,
 }
 
@@ -149,6 +142,8 @@ impl Cluster {
             None => Config::infer().await.map_err(|error| unusable(&error))?,
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
+        // Who asks for a tool tries again, and within its deadline.
+        config.default_retry = false;
         let (default_namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());
         let client = Client::try_from(config).map_err(|error| unusable(&error))?;
         Ok(Connection { client, default_namespace, url })
@@ -195,7 +190,7 @@ impl Cluster {
         }
         match refusals.into_iter().next() {
             // Nothing at all could be listed: that is no answer.
-            Some(first) if inventory.kinds.is_empty() => Err(SourceError::new(first.kind, first.message)),
+            Some(first) if inventory.kinds.is_empty() => Err(first.into()),
             _ => Ok(Arc::new(inventory)),
         }
     }
@@ -244,8 +239,7 @@ impl Cluster {
             git_version: String,
         }
         let connection = self.connection().await?;
-        let version =
-            get(connection, "/version").await.map_err(|refusal| SourceError::new(refusal.kind, refusal.message))?;
+        let version = get(connection, "/version").await?;
         let version: Option<Version> = serde_json::from_slice(&version).ok();
         let inventory = self.inventory(None).await?;
         Ok(ClusterState {
@@ -299,11 +293,12 @@ async fn list(connection: &Connection, resource: Resource, namespace: Option<&st
         let request = match Request::new(&path).list(&parameters) {
             Ok(request) => request,
             Err(error) => {
-                found.refusal = Some(Refusal { kind: FailureKind::SourceError, message: error.to_string() });
+                found.refusal = Some(Refusal::new(FailureKind::SourceError, &error.to_string()));
                 return found;
             }
         };
-        let page = match send(connection, request).await {
+        let read = send(&connection.client, &connection.url, request).await;
+        let (page, token) = match read.and_then(|page| continued(&path, page)) {
             Ok(page) => page,
             Err(refusal) if found.pages.is_empty() => {
                 found.refusal = Some(refusal);
@@ -314,9 +309,8 @@ async fn list(connection: &Connection, resource: Resource, namespace: Option<&st
                 return found;
             }
         };
-        let next = serde_json::from_slice::<Page>(&page).unwrap_or_default().metadata.r#continue;
         found.pages.push(page);
-        let Some(token) = next.filter(|token| !token.is_empty()) else { return found };
+        let Some(token) = token else { return found };
         if Instant::now() > until {
             let count = found.pages.len() * PAGE as usize;
             found.notes.push(format!(
@@ -328,31 +322,25 @@ async fn list(connection: &Connection, resource: Resource, namespace: Option<&st
     }
 }
 
+/// A page with the token of the next one.
+fn continued(path: &str, page: Vec<u8>) -> Result<(Vec<u8>, Option<String>), Refusal> {
+    match serde_json::from_slice::<Page>(&page) {
+        Ok(read) => Ok((page, read.metadata.r#continue.filter(|token| !token.is_empty()))),
+        Err(error) => {
+            let what = match page.trim_ascii_start().first() {
+                Some(b'<') => "a page of HTML".to_owned(),
+                _ => format!("no list ({error})"),
+            };
+            let message = format!("{path} answered {what}: is this the address of the API server?");
+            Err(Refusal::new(FailureKind::SourceError, &message))
+        }
+    }
+}
+
 async fn get(connection: &Connection, path: &str) -> Result<Vec<u8>, Refusal> {
     let request = Request::new(path).list(&ListParams::default());
-    let request = request.map_err(|error| Refusal { kind: FailureKind::SourceError, message: error.to_string() })?;
-    send(connection, request).await
-}
-
-/// Sends a request, which `kube` builds as a `GET`, and reads the answer up to a limit.
-async fn send(connection: &Connection, request: kube_request::Read) -> Result<Vec<u8>, Refusal> {
-    let answer = connection.client.request_stream(request).await.map_err(|error| refusal(&error))?;
-    let mut bytes = Vec::new();
-    let broken = |error: std::io::Error| Refusal {
-        kind: FailureKind::Unavailable,
-        message: format!("the answer broke off: {}", clean_line(&error.to_string(), MAX_MESSAGE_CHARS)),
-    };
-    answer.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).await.map_err(broken)?;
-    if bytes.len() as u64 > MAX_PAGE_BYTES {
-        let message = format!("the answer is over {} MiB: name namespaces in the configuration", MAX_PAGE_BYTES >> 20);
-        return Err(Refusal { kind: FailureKind::SourceError, message });
-    }
-    Ok(bytes)
-}
-
-/// The type of a request, which the HTTP crate of `kube` has and this one does not name.
-mod kube_request {
-    pub type Read = axum::http::Request<Vec<u8>>;
+    let request = request.map_err(|error| Refusal::new(FailureKind::SourceError, &error.to_string()))?;
+    send(&connection.client, &connection.url, request).await
 }
 
 /// Reads the log of a container.
@@ -364,43 +352,8 @@ pub(super) async fn log(
 ) -> Result<String, SourceError> {
     let request = Request::new(format!("/api/v1/namespaces/{namespace}/pods")).logs(pod, parameters);
     let request = request.map_err(|error| SourceError::new(FailureKind::SourceError, error.to_string()))?;
-    let bytes = send(connection, request).await;
-    let bytes = bytes.map_err(|refusal| SourceError::new(refusal.kind, refusal.message))?;
+    let bytes = send(&connection.client, &connection.url, request).await?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn refusal(error: &kube::Error) -> Refusal {
-    let (kind, message) = match error {
-        kube::Error::Api(status) => {
-            let kind = match status.code {
-                401 | 403 => FailureKind::Unauthorized,
-                429 | 502..=504 => FailureKind::Unavailable,
-                _ => FailureKind::SourceError,
-            };
-            let reason = match status.reason.as_str() {
-                "" => format!("the server answered {}", status.code),
-                reason => reason.to_lowercase(),
-            };
-            (kind, format!("{reason}: {}", status.message))
-        }
-        error => (FailureKind::Unavailable, causes(error)),
-    };
-    Refusal { kind, message: clean_line(&message, MAX_MESSAGE_CHARS) }
-}
-
-/// An error with its causes, where they say more.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let said = inner.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = inner.source();
-    }
-    clean_line(&text, MAX_MESSAGE_CHARS)
 }
 
 #[async_trait]

@@ -7,6 +7,7 @@
 
 pub mod convert;
 mod document;
+mod exchange;
 pub mod files;
 pub mod health;
 pub mod inventory;

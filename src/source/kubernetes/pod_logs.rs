@@ -9,12 +9,11 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 use kube::core::subresource::LogParams;
-use tokio::sync::mpsc::{self, Sender};
 
 use super::live::{Cluster, log};
 use super::select;
 use crate::domain::{LogEvent, PodStatus};
-use crate::source::stored::{EventMaker, Known, stream};
+use crate::source::stored::{Batches, EventMaker, Known, streamed};
 use crate::source::{LogBatch, LogQuery, LogSource, SourceError, StatusQuery};
 
 /// Pods of a service whose logs are read, those in trouble first.
@@ -23,7 +22,6 @@ const MAX_PODS: usize = 10;
 const LIMIT_BYTES: i64 = 4 << 20;
 /// Logs that are read at a time.
 const PARALLEL: usize = 4;
-const CHANNEL_BATCHES: usize = 4;
 
 /// The logs of a cluster's pods.
 #[derive(Clone)]
@@ -44,7 +42,7 @@ impl PodLogs {
         Self { name: name.to_owned(), cluster }
     }
 
-    async fn read(&self, query: &LogQuery, batches: &Sender<Result<LogBatch, SourceError>>) -> Result<(), SourceError> {
+    async fn read(&self, query: &LogQuery, batches: &Batches) -> Result<(), SourceError> {
         let mut notes = Vec::new();
         let wanted = self.wanted(query, &mut notes).await?;
         let _ = batches.send(Ok(LogBatch { notes, ..LogBatch::default() })).await;
@@ -154,14 +152,8 @@ impl LogSource for PodLogs {
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {
-        let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
         let (logs, query) = (self.clone(), query.clone());
-        let reading = async move {
-            if let Err(error) = logs.read(&query, &sender).await {
-                let _ = sender.send(Err(error)).await;
-            }
-        };
-        stream(reading, receiver)
+        streamed(move |batches| async move { logs.read(&query, &batches).await })
     }
 
     async fn services(&self) -> Result<Vec<String>, SourceError> {

@@ -78,9 +78,14 @@ fn log_of(path: &str, asked: &Asked) -> String {
 
 /// The table of a source that reaches the server.
 pub fn table(folder: &std::path::Path, server: &Served, more: &str) -> String {
+    table_of(folder, &server.url(), more)
+}
+
+/// The same, of a server that may not be there.
+pub fn table_of(folder: &std::path::Path, url: &str, more: &str) -> String {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "shop",
-        "clusters": [{"name": "c", "cluster": {"server": server.url()}}],
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": {"token": "t0ken"}}],
         "contexts": [{"name": "shop", "context": {"cluster": "c", "user": "u", "namespace": "shop"}}],
     });
