@@ -7,7 +7,7 @@ use crate::config::{McpProtocol, McpProvides, McpServer, McpWire};
 use crate::domain::{Lang, SourceReport, SourceStatus};
 use crate::mcp::remembered::{self, Changes};
 use crate::mcp::sources::{self, Provides};
-use crate::mcp::tool::{Approval, McpTool};
+use crate::mcp::tool::{Consent, McpTool};
 use crate::mcp::{Fleet, Generation, McpError, Offer, Server, ServerSettings, Wire};
 use crate::tool::Tool;
 use crate::tool::builtin::Sources;
@@ -31,7 +31,7 @@ pub struct Plugged {
 pub async fn plug(into: &mut Sources, lang: Lang, context: &Context) -> Plugged {
     let fleet = connect(|_| true, context).await;
     report(&fleet, lang, context);
-    let approval = if context.attended { Approval::Given } else { Approval::Nobody };
+    let consent = if context.attended { Consent::Given } else { Consent::Nobody };
     let failed = fleet.failures.iter().map(|(name, error)| failed_source(name, error)).collect();
     let mut tools = Vec::new();
     for server in &fleet.servers {
@@ -42,20 +42,18 @@ pub async fn plug(into: &mut Sources, lang: Lang, context: &Context) -> Plugged 
                 Err(lack) => context.warn(&format!("mcp.{}: {lack}", server.name())),
             }
         }
-        tools.extend(tools_of(server, &approval, |tool| !sources::is_asked_through_sources(tool, &bound)));
+        tools.extend(tools_of(server, consent, |tool| !sources::is_asked_through_sources(tool, &bound)));
     }
     Plugged { tools, failed, fleet }
 }
 
 /// The tools of all servers.
-pub fn tools(fleet: &Fleet, approval: &Approval) -> Vec<Arc<dyn Tool>> {
-    fleet.servers.iter().flat_map(|server| tools_of(server, approval, |_| true)).collect()
+pub fn tools(fleet: &Fleet, consent: Consent) -> Vec<Arc<dyn Tool>> {
+    fleet.servers.iter().flat_map(|server| tools_of(server, consent, |_| true)).collect()
 }
 
-fn tools_of(server: &Arc<Server>, approval: &Approval, wanted: impl Fn(&str) -> bool) -> Vec<Arc<dyn Tool>> {
-    let made = |offer: &Offer| -> Arc<dyn Tool> {
-        Arc::new(McpTool::new(Arc::clone(server), offer.clone(), approval.clone()))
-    };
+fn tools_of(server: &Arc<Server>, consent: Consent, wanted: impl Fn(&str) -> bool) -> Vec<Arc<dyn Tool>> {
+    let made = |offer: &Offer| -> Arc<dyn Tool> { Arc::new(McpTool::new(Arc::clone(server), offer.clone(), consent)) };
     server.offers().iter().filter(|offer| wanted(&offer.tool)).map(made).collect()
 }
 

@@ -13,7 +13,7 @@ use super::{Context, Exit, Unreachable, Verbosity, bad_input, live, servers, wor
 use crate::domain::{Call, Failure, FailureKind, Finding, Lang, Outcome, Output, Served, ToolSpec, Window};
 use crate::event::EventSink;
 use crate::mcp::Fleet;
-use crate::mcp::tool::Approval;
+use crate::mcp::tool::Consent;
 use crate::reason::words;
 use crate::source::incident::Incident;
 use crate::tool::arguments::ToolClock;
@@ -58,7 +58,7 @@ pub async fn run(args: ToolsArgs, context: &Context) -> anyhow::Result<Exit> {
             let mut opened = open(incident, context).await?;
             let fleet = servers::connect(|_| true, context).await;
             servers::report(&fleet, context.lang.unwrap_or_default(), context);
-            servers::tools(&fleet, &Approval::Given).into_iter().for_each(|tool| {
+            servers::tools(&fleet, Consent::Given).into_iter().for_each(|tool| {
                 opened.registry.add(tool);
             });
             let exit = list(&opened, context);
@@ -166,7 +166,7 @@ async fn call(opened: Opened, call: Call, context: &Context) -> anyhow::Result<E
         registry.add(Arc::new(RetrieveKnowledge::new(Arc::new(base), context.config.knowledge.top_k)));
     }
     let fleet = servers_of(&call, context).await?;
-    servers::tools(&fleet, &Approval::Given).into_iter().for_each(|tool| {
+    servers::tools(&fleet, Consent::Given).into_iter().for_each(|tool| {
         registry.add(tool);
     });
     let agent = &context.config.agent;

@@ -31,6 +31,8 @@ const MAX_RECONNECTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// For the word that nobody waits for an answer any more, when the connection is to end at once after it.
 const CANCEL_PAUSE: Duration = Duration::from_millis(200);
+/// Between two looks at whether a call still holds the connection.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// What a server gets for an orderly end.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
@@ -244,6 +246,12 @@ impl Server {
             live.listening.abort_all();
             live.running.take()
         };
+        // A call that was given up may not have been dropped yet: it holds the connection, and dropping it is what tells
+        // the server.
+        let until = Instant::now() + CANCEL_PAUSE;
+        while running.as_ref().is_some_and(|running| Arc::strong_count(running) > 1) && Instant::now() < until {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
         if self.said.take_abandoned() {
             tokio::time::sleep(CANCEL_PAUSE).await;
         }

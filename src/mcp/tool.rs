@@ -7,59 +7,36 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Offer, Server};
 use super::result;
-use crate::domain::{Call, Failure, FailureKind, Outcome, ToolSpec};
+use crate::domain::{Failure, FailureKind, Outcome, ToolSpec};
 use crate::tool::Tool;
 use crate::tool::arguments::bad_arguments;
 
-/// Who decides on calls that may not run unattended.
-#[derive(Clone)]
-pub enum Approval {
-    /// The user typed the call.
+/// Whether calls that may not run unattended are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// The user typed the call, or is asked before it is made.
     Given,
     /// Nobody is there: such calls are refused.
     Nobody,
-    /// Somebody is asked, and the call waits for the answer (or for its deadline).
-    Ask(mpsc::UnboundedSender<Question>),
-}
-
-/// A call that waits for consent.
-pub struct Question {
-    pub call: Call,
-    /// `true`: the call may run. Dropped: it may not.
-    pub answer: oneshot::Sender<bool>,
 }
 
 /// The tool.
 pub struct McpTool {
     server: Arc<Server>,
     offer: Offer,
-    approval: Approval,
+    consent: Consent,
 }
 
 impl McpTool {
-    pub fn new(server: Arc<Server>, mut offer: Offer, approval: Approval) -> Self {
-        if !offer.runs_unattended && matches!(approval, Approval::Nobody) {
+    pub fn new(server: Arc<Server>, mut offer: Offer, consent: Consent) -> Self {
+        if !offer.runs_unattended && consent == Consent::Nobody {
             offer.spec.description.insert_str(0, "(Needs a person's consent; refused in this run.) ");
         }
-        Self { server, offer, approval }
-    }
-
-    async fn may_run(&self, arguments: &Value) -> bool {
-        match &self.approval {
-            _ if self.offer.runs_unattended => true,
-            Approval::Given => true,
-            Approval::Nobody => false,
-            Approval::Ask(questions) => {
-                let (answer, answered) = oneshot::channel();
-                let call = Call { tool: self.offer.spec.name.clone(), arguments: arguments.clone() };
-                questions.send(Question { call, answer }).is_ok() && answered.await.unwrap_or(false)
-            }
-        }
+        Self { server, offer, consent }
     }
 
     fn not_allowed(&self) -> Failure {
@@ -88,7 +65,7 @@ impl Tool for McpTool {
             Ok(object) => object,
             Err(failure) => return Outcome::Failure(failure),
         };
-        if !self.may_run(&Value::Object(object.clone())).await {
+        if !self.offer.runs_unattended && self.consent == Consent::Nobody {
             return Outcome::Failure(self.not_allowed());
         }
         match self.server.call(&self.offer.tool, object, cancel).await {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::model_agent::{calls, exchange, recording};
-use crate::program::{indexed_data_dir, oncall, root, said};
+use crate::program::{oncall, oncall_in, root, said};
 use crate::servers::mcp::{HttpServer, free_port, misbehaving};
 
 /// A folder with a configuration, in which the binary runs.
@@ -117,7 +117,6 @@ fn a_server_that_dies_is_started_again_for_a_call_that_only_reads() {
 }
 
 #[test]
-#[ignore = "unsettled: the cancellation does not reach this server"]
 fn a_call_that_takes_too_long_is_given_up_and_the_server_told() {
     let place = Place::with(&config("odd", &["--log", "log"], ""));
     let started = Instant::now();
@@ -211,8 +210,8 @@ fn in_a_script_a_tool_that_may_write_is_refused_with_exit_3() {
             exchange("ask", &[], json!("It was tried.")),
         ];
         recording(place.path(), &exchanges);
-        let mut command = oncall(&indexed_data_dir());
-        command.current_dir(place.path()).args(["ask", "write it down", "--json"]);
+        let mut command = oncall_in(place.path());
+        command.args(["ask", "write it down", "--json"]);
         let (code, out, err) = said(&command.output().unwrap());
         assert_eq!(code, want, "{out}\n{err}");
         let reason = "`odd__write` does not say that it only reads, so it is not run unattended: add \"write\" to allow in [mcp.odd]";
@@ -269,8 +268,8 @@ fn a_diagnosis_through_mcp_alone_finds_the_same_cause() {
     let place = Place::with(&config);
     // In a folder of its own: beside incident.toml the folder itself would be the evidence.
     std::fs::copy(root().join("examples/order-service/alert.json"), place.path().join("alert.json")).unwrap();
-    let mut command = oncall(&indexed_data_dir());
-    command.current_dir(place.path()).args(["diagnose", "--alert", "alert.json", "--json"]);
+    let mut command = oncall_in(place.path());
+    command.args(["diagnose", "--alert", "alert.json", "--json"]);
     let (code, out, err) = said(&command.output().unwrap());
     assert_eq!(code, 0, "{err}");
     let document: Value = serde_json::from_str(&out).unwrap();

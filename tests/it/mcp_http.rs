@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use oncall::domain::{FailureKind, Outcome};
 use oncall::http::HttpSettings;
-use oncall::mcp::tool::{Approval, McpTool, Question};
+use oncall::mcp::tool::{Consent, McpTool};
 use oncall::mcp::{Generation, McpError, Server, ServerSettings, Wire};
 use oncall::tool::Tool;
 use serde_json::{Value, json};
@@ -164,26 +164,18 @@ async fn a_self_signed_certificate_is_refused_until_it_is_trusted() {
 }
 
 #[tokio::test]
-async fn a_person_who_is_asked_decides() {
+async fn a_tool_that_may_write_runs_with_consent_alone() {
     let (command, args) = crate::servers::mcp::misbehaving();
     let env = std::env::vars().filter(|(name, _)| name == "PATH").collect();
     let wire = Wire::Stdio { command, args, env, cwd: None };
     let server = Arc::new(Server::connect(ServerSettings { wire, ..settings("") }).await.unwrap());
     let offer = server.offers().iter().find(|offer| offer.tool == "write").unwrap().clone();
-    let (questions, mut asked) = tokio::sync::mpsc::unbounded_channel::<Question>();
-    let tool = McpTool::new(Arc::clone(&server), offer, Approval::Ask(questions));
-    let person = tokio::spawn(async move {
-        let first = asked.recv().await.unwrap();
-        assert_eq!((first.call.tool.as_str(), &first.call.arguments), ("f__write", &json!({"text": "x"})));
-        first.answer.send(true).unwrap();
-        asked.recv().await.unwrap().answer.send(false).unwrap();
-    });
-    let never = CancellationToken::new();
-    let call = |text: &str| tool.call(json!({"text": text}), &never);
-    assert!(matches!(call("x").await, Outcome::Output(_)));
-    assert!(matches!(call("y").await, Outcome::Failure(failure) if failure.kind == FailureKind::NotAllowed));
-    // Nobody listens any more.
-    person.await.unwrap();
-    assert!(matches!(call("z").await, Outcome::Failure(failure) if failure.kind == FailureKind::NotAllowed));
+    let call = async |consent| {
+        let tool = McpTool::new(Arc::clone(&server), offer.clone(), consent);
+        tool.call(json!({"text": "x"}), &CancellationToken::new()).await
+    };
+    assert!(matches!(call(Consent::Given).await, Outcome::Output(_)));
+    let refused = call(Consent::Nobody).await;
+    assert!(matches!(refused, Outcome::Failure(failure) if failure.kind == FailureKind::NotAllowed));
     server.close().await;
 }

@@ -41,8 +41,12 @@ gone = set()
 def send(message):
     if NOISE:
         sys.stdout.write("starting up...\n{not json\n\n" * 200)
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody waits for this answer; what was said before may still be read.
+        pass
 
 
 def receive():
