@@ -6,8 +6,12 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::live::kubernetes::table_of;
 use crate::program::{oncall, said};
+use crate::servers::alertmanager::Alertmanager;
+use crate::servers::http::nobody;
 use crate::servers::mcp::free_port;
+use crate::servers::prometheus::Prometheus;
 
 /// Where the packages are.
 fn installed() -> PathBuf {
@@ -29,6 +33,13 @@ fn run(folder: &Path, config: &str, args: &[&str]) -> Value {
     let (code, out, err) = said(&command.output().unwrap());
     assert_eq!(code, 0, "{args:?}: {out}{err}");
     serde_json::from_str(&out).unwrap()
+}
+
+/// A call with the configuration that is there: exit code, stdout, stderr.
+fn ended(folder: &Path, tool: &str, arguments: Value) -> (i32, String, String) {
+    let mut command = oncall(folder);
+    command.current_dir(folder).args(["tools", "call", tool, &arguments.to_string()]);
+    said(&command.output().unwrap())
 }
 
 fn found(folder: &Path, config: &str, tool: &str, arguments: Value) -> Value {
@@ -86,9 +97,7 @@ fn files_are_read_and_what_lies_outside_is_refused() {
     let config = format!("[mcp.files]\ncommand = \"node\"\nargs = [{:?}, {place:?}]\n", npm("server-filesystem"));
     let read = found(&place, &config, "files__read_text_file", json!({"path": place.join("a.txt")}));
     assert_eq!(read, json!({"content": "inside"}));
-    let mut command = oncall(&place);
-    command.current_dir(&place).args(["tools", "call", "files__read_text_file", "{\"path\": \"/etc/hostname\"}"]);
-    let (code, _, err) = said(&command.output().unwrap());
+    let (code, _, err) = ended(&place, "files__read_text_file", json!({"path": "/etc/hostname"}));
     assert_eq!((code, err.contains("Access denied")), (1, true), "{err}");
 }
 
@@ -115,4 +124,67 @@ fn the_time_of_a_server_in_python() {
     let config = format!("[mcp.time]\ncommand = {program:?}\nargs = [\"--local-timezone\", \"UTC\"]\n");
     let time = found(folder.path(), &config, "time__get_current_time", json!({"timezone": "Asia/Shanghai"}));
     assert_eq!(time["timezone"], "Asia/Shanghai", "{time}");
+}
+
+#[test]
+#[ignore = "needs `.ci/install servers`"]
+fn a_prometheus_is_asked_through_its_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("history.om");
+    std::fs::write(&history, "# TYPE up gauge\nup{job=\"cart\"} 1 1772604000\n# EOF\n").unwrap();
+    let prometheus = Prometheus::with_history(&history);
+    let program = installed().join("venv/bin/prometheus-mcp-server");
+    let config = format!("[mcp.prom]\ncommand = {program:?}\nenv = {{ PROMETHEUS_URL = \"{}\" }}\n", prometheus.url());
+    let arguments = json!({"query": "up", "time": "1772604000"});
+    let answer = found(folder.path(), &config, "prom__execute_query", arguments);
+    assert_eq!(answer["result"][0]["metric"]["job"], "cart", "{answer}");
+    let (code, _, err) = ended(folder.path(), "prom__execute_query", json!({"query": "up{"}));
+    assert_eq!((code, err.contains("400 Client Error")), (1, true), "{err}");
+}
+
+#[test]
+#[ignore = "needs `.ci/install servers`"]
+fn firing_alerts_come_from_the_server_of_an_alertmanager() {
+    let alertmanager = Alertmanager::start();
+    alertmanager.fire(&json!([{"labels": {"alertname": "DiskFull", "severity": "critical"}}]));
+    let folder = tempfile::tempdir().unwrap();
+    let script = installed().join("node_modules/mcp-alertmanager/bin/index.js");
+    let config = format!(
+        "[mcp.am]\ncommand = \"node\"\nargs = [{script:?}]\nenv = {{ ALERTMANAGER_URL = \"{}\" }}\n",
+        alertmanager.url()
+    );
+    let alerts = found(folder.path(), &config, "am__getAlerts", json!({}));
+    assert_eq!(alerts[0]["labels"]["alertname"], "DiskFull", "{alerts}");
+    // What silences alerts is not run unattended.
+    let tools = run(folder.path(), &config, &["mcp", "list"])["servers"][0]["tools"].take();
+    let may_run = |name: &str| -> Option<bool> {
+        let tool = tools.as_array()?.iter().find(|tool| tool["name"] == name)?;
+        tool["unattended"].as_bool()
+    };
+    assert_eq!((may_run("am__getAlerts"), may_run("am__createSilence")), (Some(true), Some(false)), "{tools}");
+}
+
+/// Both speak the generation of the protocol without a handshake, and stand before servers that are not there.
+#[test]
+#[ignore = "needs `.ci/install servers`"]
+fn what_stands_behind_a_server_and_is_gone_is_told_in_its_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| installed().join(name);
+    let kubeconfig = folder.path().join("kubeconfig");
+    table_of(folder.path(), &nobody(), "");
+    let grafana = format!(
+        "[mcp.grafana]\ncommand = {:?}\nenv = {{ GRAFANA_URL = \"{}\", GRAFANA_API_KEY = \"k\" }}\n",
+        place("venv/bin/mcp-grafana"),
+        nobody()
+    );
+    let cluster = format!(
+        "[mcp.cluster]\ncommand = {:?}\nargs = [\"--kubeconfig\", {kubeconfig:?}]\n",
+        place("node_modules/.bin/kubernetes-mcp-server")
+    );
+    for (config, tool) in [(grafana, "grafana__list_datasources"), (cluster, "cluster__pods_list")] {
+        let protocol = run(folder.path(), &config, &["mcp", "list"])["servers"][0]["protocol"].take();
+        assert_eq!(protocol, "2026-07-28");
+        let (code, _, err) = ended(folder.path(), tool, json!({}));
+        assert_eq!((code, err.contains("connection refused")), (1, true), "{err}");
+    }
 }
