@@ -36,6 +36,9 @@ const LISTED_VALUES: usize = 5;
 const MOST_TELLING: usize = 50;
 /// Lists of metrics that are kept for the run.
 const MAX_LISTS: usize = 32;
+/// In which the newest sample is looked for, and of how many metrics.
+const LATELY: SignedDuration = SignedDuration::from_mins(5);
+const MAX_LOOKED_AT: usize = 5;
 const MAX_WARNINGS: usize = 10;
 const MAX_WARNING_CHARS: usize = 300;
 
@@ -196,11 +199,16 @@ impl Prometheus {
         Ok(status["headStats"]["numSeries"].as_u64().or_else(|| status["totalSeries"].as_u64()).unwrap_or(0))
     }
 
+    async fn metric_names(&self, window: Window) -> Result<Vec<String>, RestError> {
+        let time = [("start", time_text(window.start)), ("end", time_text(window.end))];
+        Ok(self.ask("label/__name__/values", &time).await?.0)
+    }
+
     /// Of very many series: the names, and the labels of all as if each metric had them. A service is then looked for
     /// under those labels, which gives a list of a bearable size.
     async fn list_names(&self, metadata: &Metadata, window: Window) -> Result<Vec<MetricInfo>, SourceError> {
+        let names = self.metric_names(window).await.map_err(explained)?;
         let time = [("start", time_text(window.start)), ("end", time_text(window.end))];
-        let (names, _) = self.ask::<Vec<String>>("label/__name__/values", &time).await.map_err(explained)?;
         let (known, _) = self.ask::<Vec<String>>("labels", &time).await.map_err(explained)?;
         let mut labels = BTreeMap::new();
         for label in SERVICE_LABELS.iter().filter(|label| known.iter().any(|name| name == *label)) {
@@ -266,16 +274,27 @@ impl Prometheus {
         Ok(PrometheusState { version, newest, up, down })
     }
 
+    /// The time of the newest sample: of the targets' own series, else of the first metrics of the last minutes.
     async fn newest(&self, now: Timestamp) -> Result<Option<Timestamp>, RestError> {
-        for expr in ["max(timestamp(up))", "max(timestamp({__name__=~\".+\"}))"] {
-            let query = [("query", expr.to_owned()), ("time", time_text(now))];
-            if let QueryValue::Vector(series) = self.query("query", &query).await?.value
-                && let Some(sample) = series.first().and_then(|one| one.samples.last())
-            {
-                return Ok(wire::time(sample.value));
+        if let Some(newest) = self.newest_of("up", now).await? {
+            return Ok(Some(newest));
+        }
+        let names = self.metric_names(Window { start: now - LATELY, end: now }).await?;
+        // One by one: without their names, series of two metrics may be the same, which is an error.
+        for name in names.iter().take(MAX_LOOKED_AT) {
+            if let Some(newest) = self.newest_of(name, now).await? {
+                return Ok(Some(newest));
             }
         }
         Ok(None)
+    }
+
+    async fn newest_of(&self, metric: &str, now: Timestamp) -> Result<Option<Timestamp>, RestError> {
+        let expr = format!("max(timestamp({{__name__=\"{}\"}}))", metric.replace('\\', "\\\\").replace('"', "\\\""));
+        let query = [("query", expr), ("time", time_text(now))];
+        let QueryValue::Vector(series) = self.query("query", &query).await?.value else { return Ok(None) };
+        let sample = series.first().and_then(|one| one.samples.last());
+        Ok(sample.and_then(|sample| wire::time(sample.value)))
     }
 }
 
