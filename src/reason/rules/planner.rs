@@ -11,7 +11,7 @@ use super::score::{Candidate, rank};
 use super::topology::names;
 use super::windows::over_usual_range;
 use crate::domain::text::clean_line;
-use crate::domain::{Call, Decision, Finding, Lang, Outcome, Plan, State, Step, StepState};
+use crate::domain::{Call, Decision, Finding, Lang, Outcome, Plan, State, Step, StepState, Symptom};
 use crate::reason::StepMove;
 
 /// Rounds of calls within one step.
@@ -22,6 +22,8 @@ const MAX_RANKED_SERIES: usize = 4;
 const MAX_SERVICES: usize = 6;
 /// Names under which the logs of machines are usually kept, beside those of services.
 const MACHINE_LOGS: [&str; 2] = ["kernel", "kubelet"];
+/// Services looked at because they share a queue with the first ones.
+const MAX_SHARERS: usize = 3;
 /// Nodes and other services looked at beside them.
 const MAX_AROUND: usize = 4;
 /// From this probability on a cause is decisive once its own questions are answered.
@@ -149,8 +151,19 @@ fn centres(state: &State) -> Vec<String> {
         let called: Vec<&String> = state.topology.values().flatten().collect();
         found.extend(state.topology.keys().filter(|caller| !called.contains(caller)).take(2).cloned());
     }
+    if state.facts.symptom == Symptom::Queue {
+        found.extend(sharers(state, &found));
+    }
     found.dedup();
     found
+}
+
+/// Who calls the same as these: who fills a queue is not who falls behind with it.
+fn sharers(state: &State, services: &[String]) -> Vec<String> {
+    let callees: Vec<&String> = services.iter().filter_map(|service| state.topology.get(service)).flatten().collect();
+    let shares = |called: &[String]| called.iter().any(|callee| callees.contains(&callee));
+    let others = state.topology.iter().filter(|(caller, called)| !services.contains(caller) && shares(called));
+    others.map(|(caller, _)| caller.clone()).take(MAX_SHARERS).collect()
 }
 
 /// What no call leads to: the nodes of the pods, and whatever else its metrics rank high.
