@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{BadInput, Context, Exit, Unreachable, bad_input, live};
 use crate::analysis::series::summarize;
-use crate::domain::{Failure, FailureKind, Sample, Series, SeriesSummary, Window};
+use crate::domain::{Failure, FailureKind, Sample, Series, SeriesSummary, Window, value_text};
 use crate::source::incident::Incident;
 use crate::source::{MetricSource, QueryAnswer, QueryValue, SourceError};
 use crate::tool::arguments::{TimeArgument, ToolClock, parse_time};
@@ -224,17 +224,6 @@ fn point(sample: &Sample) -> Value {
 fn seconds(at: Timestamp) -> Value {
     let milliseconds = at.as_millisecond();
     if milliseconds % 1000 == 0 { json!(milliseconds / 1000) } else { json!(milliseconds as f64 / 1000.0) }
-}
-
-/// A value as Prometheus writes it.
-fn value_text(value: f64) -> String {
-    if value.is_nan() {
-        "NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
-    } else {
-        value.to_string()
-    }
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ pub struct Runbook {
 }
 
 /// Resolves the link of an alert.
-pub async fn resolve(url: Option<&str>, alert: &str, knowledge: &Knowledge, lang: Lang, context: &Context) -> Runbook {
-    let Some(url) = url else { return Runbook::default() };
+pub async fn resolve(url: &str, alert: &str, knowledge: &Knowledge, lang: Lang, context: &Context) -> Runbook {
     let known = knowledge.document_list().await.unwrap_or_default();
     let known: Vec<&str> = known.iter().map(|(source, _)| source.as_str()).collect();
     let shown = clean_line(url, MAX_URL_CHARS);

@@ -66,28 +66,25 @@ pub async fn build(
     plugged.tools.into_iter().for_each(|tool| {
         registry.add(tool);
     });
-    let mut history = None;
-    match open_knowledge(context).await {
+    let knowledge = open_knowledge(context).await;
+    let history = match alert {
+        Some(alert) => memory::recall(alert, knowledge.as_ref().ok(), context).await,
+        None => None,
+    };
+    match knowledge {
         Ok(knowledge) => {
-            if let Some(alert) = alert {
-                history = memory::recall(alert, Some(&knowledge), context).await;
-            }
-            let distrusted = history.as_ref().map(memory::distrusted).unwrap_or_default();
-            let runbook = match (incident, alert) {
-                (None, Some(alert)) => {
-                    runbook::resolve(facts.runbook_url.as_deref(), &alert.name, &knowledge, lang, context).await
-                }
-                // The links of an incident are of its own time.
-                _ => Runbook::default(),
+            // The links of an incident are of its own time.
+            let linked = alert.filter(|_| incident.is_none()).zip(facts.runbook_url.as_deref());
+            let runbook = match linked {
+                Some((alert, url)) => runbook::resolve(url, &alert.name, &knowledge, lang, context).await,
+                None => Runbook::default(),
             };
             absent.extend(runbook.report);
+            let distrusted = history.as_ref().map(memory::distrusted).unwrap_or_default();
             let tool = RetrieveKnowledge::new(Arc::new(knowledge), context.config.knowledge.top_k);
             registry.add(Arc::new(tool.with_distrusted(distrusted).with_runbook(runbook.document, runbook.page)));
         }
         Err(error) => {
-            if let Some(alert) = alert {
-                history = memory::recall(alert, None, context).await;
-            }
             let detail = error.to_string();
             context.warn(
                 &lang.pick(format!("the runbooks cannot be consulted: {detail}"), format!("无法查阅手册：{detail}")),

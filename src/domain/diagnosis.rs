@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Alert, Category, Evidence, Facts, History, Plan};
+use super::{Alert, Category, Evidence, Facts, History, Lang, Plan};
 
 pub const DIAGNOSIS_SCHEMA: &str = "oncall.diagnosis/v1";
 
@@ -24,6 +24,17 @@ pub enum Verdict {
     Supported,
     Possible,
     Refuted,
+}
+
+impl Verdict {
+    /// As a reader sees it.
+    pub fn title(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Supported => lang.pick("supported", "成立"),
+            Self::Possible => lang.pick("possible", "可能"),
+            Self::Refuted => lang.pick("refuted", "已排除"),
+        }
+    }
 }
 
 /// A candidate cause.
@@ -121,6 +132,21 @@ impl SourceStatus {
             Self::Timeout => 4,
             Self::Error => 5,
             Self::Unauthorized => 6,
+        }
+    }
+}
+
+impl SourceStatus {
+    /// In a word or two, for people.
+    pub fn title(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Ok => lang.pick("ok", "正常"),
+            Self::Empty => lang.pick("empty", "无数据"),
+            Self::Truncated => lang.pick("truncated", "已截断"),
+            Self::Stale => lang.pick("stale", "旧数据"),
+            Self::Timeout => lang.pick("timed out", "超时"),
+            Self::Unauthorized => lang.pick("unauthorized", "未授权"),
+            Self::Error => lang.pick("error", "错误"),
         }
     }
 }

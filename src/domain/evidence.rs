@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Change, Hit, KubeEvent, LogPattern, LogVolume, MetricInfo, NodeStatus, PodStatus, RankedService, Rollout,
+    Change, Hit, KubeEvent, Lang, LogPattern, LogVolume, MetricInfo, NodeStatus, PodStatus, RankedService, Rollout,
     SeriesSummary, Window, Workload,
 };
 
@@ -46,6 +46,20 @@ pub enum EvidenceKind {
     Change,
     Knowledge,
     Other,
+}
+
+impl EvidenceKind {
+    /// In a word, for people.
+    pub fn title(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Metric => lang.pick("metric", "指标"),
+            Self::Log => lang.pick("log", "日志"),
+            Self::Status => lang.pick("status", "状态"),
+            Self::Change => lang.pick("change", "变更"),
+            Self::Knowledge => lang.pick("runbook", "手册"),
+            Self::Other => lang.pick("other", "其他"),
+        }
+    }
 }
 
 /// A finding with its number. Only evidence can be cited.

@@ -214,6 +214,17 @@ pub struct RankedService {
     pub reason: String,
 }
 
+/// A value as Prometheus writes it.
+pub fn value_text(value: f64) -> String {
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
+    } else {
+        value.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

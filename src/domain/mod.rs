@@ -34,6 +34,7 @@ pub use lang::Lang;
 pub use log::{Level, LogEvent, LogPattern, LogVolume};
 pub use metric::{
     ChangePoint, MetricInfo, MetricType, RankedService, Sample, Series, SeriesShape, SeriesSummary, service_of,
+    value_text,
 };
 pub use plan::{Call, Decision, Plan, Step, StepState};
 pub use session::{

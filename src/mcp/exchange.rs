@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::domain::{LogEvent, Sample, Series};
+use crate::domain::{LogEvent, Sample, Series, value_text};
 use crate::source::QueryValue;
 
 /// Tools of the servers by their names, and what a client that binds a source needs of them.
@@ -55,22 +55,11 @@ pub fn to_json(value: &QueryValue) -> (&'static str, Value) {
 }
 
 fn pair(sample: Sample) -> Value {
-    json!([seconds(sample.at), number(sample.value)])
+    json!([seconds(sample.at), value_text(sample.value)])
 }
 
 fn seconds(at: Timestamp) -> f64 {
     at.as_millisecond() as f64 / 1000.0
-}
-
-/// As Prometheus writes numbers.
-fn number(value: f64) -> String {
-    if value.is_nan() {
-        "NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
-    } else {
-        value.to_string()
-    }
 }
 
 /// The value of an answer with `resultType` and `result`; `None` where they are not in that shape.

@@ -45,7 +45,7 @@ pub fn apply(mut conclusion: Conclusion, judged: &Judged, lang: Lang) -> Conclus
         ),
         (Some(before), None) => lang.pick(
             format!("The engineer dismissed {}; no other cause is supported well enough.", before.title),
-            format!("值班工程师已排除{}，其他原因证据不足。", before.title),
+            format!("值班工程师已否决{}，其他原因证据不足。", before.title),
         ),
         (None, _) => String::new(),
     };

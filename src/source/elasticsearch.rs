@@ -13,10 +13,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::OnceCell;
 
 use super::rest::{Remote, RestError, encoded};
-use super::stored::{FieldNames, StoreOptions};
+use super::stored::{FieldNames, StoreOptions, streamed};
 use super::{LogBatch, LogQuery, LogSource, SourceError};
 use crate::domain::FailureKind;
 use crate::domain::text::clean_line;
@@ -30,7 +30,6 @@ const SERVICE_FIELDS_LISTED: usize = 3;
 const MAX_REASON_CHARS: usize = 300;
 /// Servers refuse an address of over 4 KiB.
 const FIELDS_AT_A_TIME: usize = 50;
-const CHANNEL_BATCHES: usize = 4;
 
 /// A cluster.
 #[derive(Clone)]
@@ -180,14 +179,8 @@ impl LogSource for Elasticsearch {
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {
-        let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
         let (inner, query) = (Arc::clone(&self.inner), query.clone());
-        let reading = async move {
-            if let Err(error) = pages::read(&inner, &query, &sender).await {
-                let _ = sender.send(Err(error)).await;
-            }
-        };
-        super::stored::stream(reading, receiver)
+        streamed(move |batches| async move { pages::read(&inner, &query, &batches).await })
     }
 
     async fn services(&self) -> Result<Vec<String>, SourceError> {

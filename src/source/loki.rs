@@ -11,11 +11,11 @@ use futures::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::mpsc::{self, Sender};
 
 use super::rest::{Remote, RestError, encoded};
 use super::stored::{
-    EventMaker, INSTANCE_FIELDS, Known, SERVICE_FIELDS, SLICES, StoreOptions, note, quotas, sampled_note, slices,
+    Batches, EventMaker, INSTANCE_FIELDS, Known, SERVICE_FIELDS, SLICES, StoreOptions, note, quoted, sampled_note,
+    shares, slices, streamed,
 };
 use super::{LogBatch, LogQuery, LogSource, SourceError};
 use crate::domain::text::clean_line;
@@ -24,7 +24,6 @@ use crate::http::{HttpError, RemoteSettings};
 
 /// Entries of one page: the most that servers give by default is five times as many.
 const PAGE: usize = 1000;
-const CHANNEL_BATCHES: usize = 4;
 /// Labels and metadata that name the level of an entry.
 const LEVEL_LABELS: [&str; 5] = ["level", "severity", "severity_text", "loglevel", "detected_level"];
 const MAX_REASON_CHARS: usize = 300;
@@ -170,17 +169,12 @@ impl Inner {
         Ok(None)
     }
 
-    async fn read(&self, query: &LogQuery, batches: &Sender<Result<LogBatch, SourceError>>) -> Result<(), SourceError> {
+    async fn read(&self, query: &LogQuery, batches: &Batches) -> Result<(), SourceError> {
         let Some(expression) = self.expression(query).await? else { return Ok(()) };
         let limit = self.options.limit;
         let parts = slices(query.window, SLICES);
         let counts = self.counts(&expression, query.window, &parts).await?;
-        let all: u64 = counts.iter().sum();
-        let shares: Vec<(Window, usize)> = match all <= limit as u64 {
-            // More may have come since they were counted.
-            true => vec![(query.window, limit)],
-            false => parts.into_iter().zip(quotas(&counts, limit)).filter(|(_, quota)| *quota > 0).collect(),
-        };
+        let (all, shares) = shares(parts.into_iter().zip(counts), query.window, limit);
         let mut read = 0;
         for (window, quota) in shares {
             read += self.part(&expression, query, window, quota, batches).await?;
@@ -221,7 +215,7 @@ impl Inner {
         query: &LogQuery,
         window: Window,
         quota: usize,
-        batches: &Sender<Result<LogBatch, SourceError>>,
+        batches: &Batches,
     ) -> Result<usize, SourceError> {
         let (mut start, end) = (window.start.as_nanosecond(), window.end.as_nanosecond() + 1);
         let mut read = 0;
@@ -327,14 +321,8 @@ impl LogSource for Loki {
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {
-        let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
         let (inner, query) = (Arc::clone(&self.inner), query.clone());
-        let reading = async move {
-            if let Err(error) = inner.read(&query, &sender).await {
-                let _ = sender.send(Err(error)).await;
-            }
-        };
-        super::stored::stream(reading, receiver)
+        streamed(move |batches| async move { inner.read(&query, &batches).await })
     }
 
     async fn services(&self) -> Result<Vec<String>, SourceError> {
@@ -349,12 +337,6 @@ impl LogSource for Loki {
 
 fn nanos(at: Timestamp) -> String {
     at.as_nanosecond().to_string()
-}
-
-/// A string of LogQL.
-fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
-    format!("\"{escaped}\"")
 }
 
 /// Loki says what was wrong with a query as plain text.

@@ -82,6 +82,8 @@ pub const INSTANCE_FIELDS: &[&str] = &[
     "filename",
 ];
 
+/// Batches that wait for whoever reads them.
+const CHANNEL_BATCHES: usize = 4;
 /// The parts that a time is read in when not all of it is.
 pub const SLICES: usize = 32;
 
@@ -164,18 +166,48 @@ pub struct Known<'a> {
     pub message: Option<&'a str>,
 }
 
-/// The batches that a reading sends, which goes on as long as somebody listens to them.
-pub fn stream(
-    reading: impl Future<Output = ()> + Send + 'static,
-    receiver: mpsc::Receiver<Result<LogBatch, SourceError>>,
-) -> BoxStream<'static, Result<LogBatch, SourceError>> {
+/// Where a reading sends what it finds. It goes on as long as somebody listens.
+pub type Batches = mpsc::Sender<Result<LogBatch, SourceError>>;
+
+/// The batches that `read` sends; its failure is the last of them.
+pub fn streamed<R>(read: impl FnOnce(Batches) -> R) -> BoxStream<'static, Result<LogBatch, SourceError>>
+where
+    R: Future<Output = Result<(), SourceError>> + Send + 'static,
+{
+    let (batches, receiver) = mpsc::channel(CHANNEL_BATCHES);
+    let reading = read(batches.clone());
     let mut task = JoinSet::new();
-    task.spawn(reading);
+    task.spawn(async move {
+        if let Err(error) = reading.await {
+            let _ = batches.send(Err(error)).await;
+        }
+    });
     // The task is owned by the stream and ends with it.
-    let batches = futures::stream::unfold((receiver, task), |(mut receiver, task)| async move {
+    let stream = futures::stream::unfold((receiver, task), |(mut receiver, task)| async move {
         receiver.recv().await.map(|batch| (batch, (receiver, task)))
     });
-    batches.boxed()
+    stream.boxed()
+}
+
+/// How many events each part of the time has, and how many of them are read: all in one, where they are no more than
+/// `limit` (more may have come since they were counted), else of each part its share.
+pub fn shares(
+    parts: impl IntoIterator<Item = (Window, u64)>,
+    whole: Window,
+    limit: usize,
+) -> (u64, Vec<(Window, usize)>) {
+    let (windows, counts): (Vec<Window>, Vec<u64>) = parts.into_iter().unzip();
+    let all = counts.iter().sum();
+    if all <= limit as u64 {
+        return (all, vec![(whole, limit)]);
+    }
+    (all, windows.into_iter().zip(quotas(&counts, limit)).filter(|(_, quota)| *quota > 0).collect())
+}
+
+/// A string of LogQL or LogsQL.
+pub fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+    format!("\"{escaped}\"")
 }
 
 /// A batch that only says something.

@@ -11,18 +11,17 @@ use futures::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::mpsc::{self, Sender};
 
 use super::rest::Remote;
 use super::stored::{
-    EventMaker, INSTANCE_FIELDS, Known, SERVICE_FIELDS, SLICES, StoreOptions, note, quotas, sampled_note,
+    Batches, EventMaker, INSTANCE_FIELDS, Known, SERVICE_FIELDS, SLICES, StoreOptions, note, quoted, sampled_note,
+    shares, streamed,
 };
 use super::{LogBatch, LogQuery, LogSource, SourceError};
 use crate::domain::Window;
 use crate::domain::text::clean_line;
 use crate::http::{HttpError, RemoteSettings};
 
-const CHANNEL_BATCHES: usize = 4;
 /// Events that go on at a time.
 const BATCH: usize = 1000;
 /// Fields whose values are listed as services.
@@ -128,19 +127,11 @@ impl Inner {
         Ok(Some(if filters.is_empty() { "*".to_owned() } else { filters.join(" ") }))
     }
 
-    async fn read(&self, query: &LogQuery, batches: &Sender<Result<LogBatch, SourceError>>) -> Result<(), SourceError> {
+    async fn read(&self, query: &LogQuery, batches: &Batches) -> Result<(), SourceError> {
         let Some(filters) = self.filters(query).await? else { return Ok(()) };
         let limit = self.options.limit;
         let parts = self.counts(&filters, query.window).await?;
-        let all: u64 = parts.iter().map(|(_, count)| count).sum();
-        let shares: Vec<(Window, usize)> = match all <= limit as u64 {
-            true => vec![(query.window, limit)],
-            false => {
-                let counts: Vec<u64> = parts.iter().map(|(_, count)| *count).collect();
-                let windows = parts.iter().map(|(window, _)| *window);
-                windows.zip(quotas(&counts, limit)).filter(|(_, quota)| *quota > 0).collect()
-            }
-        };
+        let (all, shares) = shares(parts, query.window, limit);
         let mut read = 0;
         for (window, quota) in shares {
             read += self.part(&filters, query, window, quota, batches).await?;
@@ -184,7 +175,7 @@ impl Inner {
         query: &LogQuery,
         window: Window,
         quota: usize,
-        batches: &Sender<Result<LogBatch, SourceError>>,
+        batches: &Batches,
     ) -> Result<usize, SourceError> {
         let text = format!("_time:[{}, {}] {filters}", window.start, window.end);
         let asked = [("query", text), ("limit", quota.to_string())];
@@ -239,14 +230,8 @@ impl LogSource for VictoriaLogs {
     }
 
     fn search(&self, query: &LogQuery) -> BoxStream<'static, Result<LogBatch, SourceError>> {
-        let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
         let (inner, query) = (Arc::clone(&self.inner), query.clone());
-        let reading = async move {
-            if let Err(error) = inner.read(&query, &sender).await {
-                let _ = sender.send(Err(error)).await;
-            }
-        };
-        super::stored::stream(reading, receiver)
+        streamed(move |batches| async move { inner.read(&query, &batches).await })
     }
 
     async fn services(&self) -> Result<Vec<String>, SourceError> {
@@ -269,12 +254,6 @@ impl LogSource for VictoriaLogs {
         }
         Ok(services.into_iter().collect())
     }
-}
-
-/// A name or text of LogsQL.
-fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
-    format!("\"{escaped}\"")
 }
 
 #[cfg(test)]

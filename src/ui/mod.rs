@@ -1,5 +1,6 @@
 //! What a user sees of a run: a renderer takes every event, and the diagnosis at the end.
 
+pub mod columns;
 pub mod html;
 mod json;
 mod plain;

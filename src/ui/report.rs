@@ -6,9 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::domain::text::{clean_line, counted};
-use crate::domain::{
-    AlertStatus, Diagnosis, EvidenceKind, Hypothesis, Lang, RunStatus, SourceReport, SourceStatus, Usage, Verdict,
-};
+use crate::domain::{AlertStatus, Diagnosis, Hypothesis, Lang, RunStatus, SourceReport, Usage};
 
 const CELL_CHARS: usize = 200;
 const LINE_CHARS: usize = 1000;
@@ -142,11 +140,7 @@ fn hypotheses(diagnosis: &Diagnosis) -> String {
 }
 
 fn hypothesis_item(n: usize, hypothesis: &Hypothesis, lang: Lang) -> String {
-    let verdict = match hypothesis.verdict {
-        Verdict::Supported => lang.pick("supported", "成立"),
-        Verdict::Possible => lang.pick("possible", "可能"),
-        Verdict::Refuted => lang.pick("refuted", "已排除"),
-    };
+    let verdict = hypothesis.verdict.title(lang);
     let title = clean_line(&hypothesis.title, CELL_CHARS);
     let mut item = format!("{n}. **{title}**: {verdict}, {}", percent(hypothesis.confidence));
     for (name, ids) in [
@@ -174,14 +168,7 @@ fn evidence(diagnosis: &Diagnosis) -> String {
     }
     let mut text = format!("## {}\n\n", lang.pick("Evidence", "证据"));
     for evidence in items {
-        let kind = match evidence.kind {
-            EvidenceKind::Metric => lang.pick("metric", "指标"),
-            EvidenceKind::Log => lang.pick("log", "日志"),
-            EvidenceKind::Status => lang.pick("status", "状态"),
-            EvidenceKind::Change => lang.pick("change", "变更"),
-            EvidenceKind::Knowledge => lang.pick("runbook", "手册"),
-            EvidenceKind::Other => lang.pick("other", "其他"),
-        };
+        let kind = evidence.kind.title(lang);
         let stale = evidence.stale_seconds.map_or_else(String::new, |seconds| {
             lang.pick(format!(" ({seconds} s old)"), format!("（{seconds} 秒前的结果）"))
         });
@@ -261,15 +248,7 @@ fn sources(diagnosis: &Diagnosis) -> String {
 }
 
 fn source_line(source: &SourceReport, lang: Lang) -> String {
-    let status = match source.status {
-        SourceStatus::Ok => lang.pick("ok", "正常"),
-        SourceStatus::Empty => lang.pick("empty", "无数据"),
-        SourceStatus::Truncated => lang.pick("truncated", "已截断"),
-        SourceStatus::Stale => lang.pick("stale", "旧数据"),
-        SourceStatus::Timeout => lang.pick("timed out", "超时"),
-        SourceStatus::Unauthorized => lang.pick("unauthorized", "未授权"),
-        SourceStatus::Error => lang.pick("error", "错误"),
-    };
+    let status = source.status.title(lang);
     let name = clean_line(&source.name, CELL_CHARS);
     let detail = clean_line(&source.detail, LINE_CHARS);
     if detail.is_empty() { format!("- {name}: {status}\n") } else { format!("- {name}: {status} ({detail})\n") }

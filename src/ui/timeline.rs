@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::domain::text::{clean_line, counted};
 use crate::domain::{AgentStep, Lang, SessionRecord, SessionStatus, ToolInvocation};
 use crate::trace::{Span, SpanKind, spans};
+use crate::ui::columns::pad;
 
 /// Columns of the names, at most.
 const MAX_NAME: usize = 44;
@@ -35,7 +36,7 @@ pub fn timeline(record: &SessionRecord, lang: Lang, zone: &TimeZone, columns: us
         let bar = bar(span, start, whole, axis);
         let spent =
             if span.end == crate::trace::span::SpanEnd::Open { "...".into() } else { duration(span.microseconds) };
-        let _ = write!(text, "{}{spent:>width$} |{bar}|", padded(name, name_columns), width = DURATION - 2);
+        let _ = write!(text, "{}{spent:>width$} |{bar}|", pad(name, name_columns), width = DURATION - 2);
         let _ = writeln!(text, "{}", remark(span, lang));
     }
     text
@@ -210,28 +211,6 @@ fn bar(span: &Span<'_>, start: u64, whole: u64, axis: usize) -> String {
     format!("{}{}{}", " ".repeat(from), mark.repeat(to - from), " ".repeat(axis - to))
 }
 
-/// The text in so many columns, cut where it is longer.
-fn padded(text: &str, columns: usize) -> String {
-    let mut out = String::new();
-    let mut width = 0;
-    let is_cut = text.width() > columns;
-    let room = if is_cut { columns.saturating_sub(2) } else { columns };
-    for c in text.chars() {
-        let more = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
-        if width + more > room {
-            break;
-        }
-        out.push(c);
-        width += more;
-    }
-    if is_cut {
-        out.push_str("..");
-        width += 2;
-    }
-    out.push_str(&" ".repeat(columns.saturating_sub(width)));
-    out
-}
-
 /// `7 ms`, `1.25 s`, `2 m 05 s`.
 pub fn duration(microseconds: u64) -> String {
     let milliseconds = microseconds / 1000;
@@ -254,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_name_is_cut_by_display_width() {
-        assert_eq!(padded("连接池超时", 7), "连接.. ");
-        assert_eq!(padded("ab", 4), "ab  ");
+        assert_eq!(pad("连接池超时", 7), "连接.. ");
+        assert_eq!(pad("ab", 4), "ab  ");
     }
 }

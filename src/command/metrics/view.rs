@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Answer, value_text};
+use super::Answer;
 use crate::analysis::series::ANOMALOUS;
 use crate::analysis::sparkline::sparkline;
 use crate::domain::text::clean_line;
-use crate::domain::{ChangePoint, Lang, Sample, SeriesShape, SeriesSummary, Window};
+use crate::domain::{ChangePoint, Lang, Sample, SeriesShape, SeriesSummary, Window, value_text};
 use crate::source::QueryValue;
 
 /// Series shown; the rest is counted.

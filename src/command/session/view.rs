@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use crate::domain::text::clean_line;
 use crate::domain::{Feedback, Judgement, Lang, Role, Session, SessionRecord};
+use crate::ui::columns::{cut, pad};
 use crate::ui::timeline;
 
 /// Characters of an id that tell sessions of different milliseconds apart.
@@ -16,7 +17,6 @@ const CELL_CHARS: usize = 40;
 const GAP: usize = 2;
 /// Columns that a cell of text keeps.
 const LEAST_CELL: usize = 8;
-const CUT: &str = "..";
 const MESSAGE_CHARS: usize = 4000;
 
 /// One line per session. Where it has to fit into so many display columns, dates lose their year and the longest cells of
@@ -41,8 +41,7 @@ pub fn table(sessions: &[Session], lang: Lang, zone: &TimeZone, columns: Option<
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
-            line.push_str(cell);
-            line.push_str(&" ".repeat(width - cell.width() + GAP));
+            line.push_str(&pad(cell, width + GAP));
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
@@ -72,21 +71,6 @@ fn shorten(rows: &mut [[String; 7]], over: usize) {
             row[column] = cut(&row[column], widths[column]);
         }
     }
-}
-
-/// A text of at most so many display columns, its missing end marked.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    for c in text.chars() {
-        if kept.width() + c.width().unwrap_or(0) + CUT.len() > columns {
-            break;
-        }
-        kept.push(c);
-    }
-    kept + CUT
 }
 
 fn row(session: &Session, lang: Lang, zone: &TimeZone, time_format: &str) -> [String; 7] {

@@ -10,7 +10,7 @@ use super::Owner;
 use crate::command::session::view::SHORT_ID;
 use crate::command::{alert, firing, recording, session, world};
 use crate::domain::text::{clean_line, counted};
-use crate::domain::{Alert, AlertStatus, Feedback, Judgement, Lang, SourceStatus};
+use crate::domain::{Alert, AlertStatus, Feedback, Judgement, Lang};
 use crate::reason::facts;
 use crate::session::{Filter, SessionStore};
 use crate::source::incident::Incident;
@@ -131,15 +131,7 @@ impl Owner {
         let lang = self.lang();
         let mut text = String::new();
         for source in self.last.iter().flat_map(|diagnosis| &diagnosis.sources) {
-            let status = match source.status {
-                SourceStatus::Ok => lang.pick("ok", "正常"),
-                SourceStatus::Empty => lang.pick("empty", "无数据"),
-                SourceStatus::Truncated => lang.pick("truncated", "已截断"),
-                SourceStatus::Stale => lang.pick("stale", "旧数据"),
-                SourceStatus::Timeout => lang.pick("timed out", "超时"),
-                SourceStatus::Unauthorized => lang.pick("unauthorized", "未授权"),
-                SourceStatus::Error => lang.pick("error", "错误"),
-            };
+            let status = source.status.title(lang);
             let (name, detail) = (clean_line(&source.name, 80), clean_line(&source.detail, LABEL_CHARS));
             let _ = writeln!(text, "- **{name}**: {status} {detail}");
         }

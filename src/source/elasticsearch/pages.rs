@@ -3,13 +3,12 @@
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::Sender;
 
 use super::mapping::Mapping;
 use super::{Inner, Product, explained};
 use crate::domain::Window;
 use crate::domain::text::clean_line;
-use crate::source::stored::{EventMaker, Known, SLICES, note, quotas, sampled_note, slices};
+use crate::source::stored::{Batches, EventMaker, Known, SLICES, note, quotas, sampled_note, slices};
 use crate::source::{LogBatch, LogQuery, SourceError};
 
 /// Events of one page.
@@ -19,8 +18,6 @@ const KEEP_ALIVE: &str = "1m";
 /// Parts that are counted at a time.
 const PARALLEL: usize = 4;
 const MAX_REASON_CHARS: usize = 200;
-
-type Batches = Sender<Result<LogBatch, SourceError>>;
 
 /// Reads what matches and sends it on. Ends early when nobody listens.
 pub(super) async fn read(inner: &Inner, query: &LogQuery, batches: &Batches) -> Result<(), SourceError> {

@@ -3,7 +3,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::{Row, Target, count, kind};
+use super::{Row, Target, count};
 use crate::domain::{Evidence, Finding, LogPattern, SeriesSummary};
 use crate::reason::words::figure::{clock, figure, unit_of};
 use crate::ui::tui::chart::{self, Chart, Mark, bars};
@@ -35,7 +35,7 @@ pub fn rows(app: &App, columns: usize) -> Vec<Row> {
 /// One line for a piece of evidence.
 pub fn row(app: &App, evidence: &Evidence, columns: usize) -> Line<'static> {
     let lead = format!("{:<4} ", evidence.id);
-    let what = text::pad(kind(evidence, app.lang), 8);
+    let what = text::pad(evidence.kind.title(app.lang), 8);
     let frequency = if columns >= ROOM_FOR_BARS { frequency(&evidence.data) } else { String::new() };
     let room = columns.saturating_sub(lead.len() + 8 + if frequency.is_empty() { 0 } else { BARS + 1 });
     let summary = text::cut_middle(&evidence.summary, room);
@@ -94,7 +94,7 @@ fn course(series: &SeriesSummary) -> Vec<u64> {
 /// What stands above the raw output.
 pub fn head(app: &App, evidence: &Evidence, columns: usize) -> Vec<Line<'static>> {
     let mut lines = text::wrap(&[(evidence.summary.clone(), app.theme.heading)], columns, 0);
-    let mut facts = vec![kind(evidence, app.lang).to_owned(), text::line(&evidence.source)];
+    let mut facts = vec![evidence.kind.title(app.lang).to_owned(), text::line(&evidence.source)];
     if let Some(window) = evidence.window {
         facts.push(format!("{} - {}", clock(window.start, &app.zone), clock(window.end, &app.zone)));
     }

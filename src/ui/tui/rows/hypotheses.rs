@@ -23,16 +23,17 @@ pub fn rows(app: &App, columns: usize) -> Vec<Row> {
 
 fn head(app: &App, hypothesis: &Hypothesis, target: &Target, columns: usize) -> Line<'static> {
     let lang = app.lang;
-    let (verdict, style) = match hypothesis.verdict {
-        Verdict::Supported => (lang.pick("supported", "成立"), app.theme.ok),
-        Verdict::Possible => (lang.pick("possible", "可能"), app.theme.warn),
-        Verdict::Refuted => (lang.pick("refuted", "已排除"), app.theme.dim),
+    let style = match hypothesis.verdict {
+        Verdict::Supported => app.theme.ok,
+        Verdict::Possible => app.theme.warn,
+        Verdict::Refuted => app.theme.dim,
     };
+    let verdict = hypothesis.verdict.title(lang);
     let key = hypothesis.key();
     let said = if app.run.pinned.contains(&key) {
         lang.pick(" pinned", " 已置顶")
     } else if app.run.dismissed.contains(&key) {
-        lang.pick(" dismissed", " 已排除")
+        lang.pick(" dismissed", " 已否决")
     } else {
         ""
     };

@@ -8,7 +8,6 @@ use ratatui::text::{Line, Span};
 use super::layout;
 use super::state::{App, Panel};
 use super::text;
-use crate::domain::{Evidence, EvidenceKind, Lang};
 use crate::ui::timeline::duration;
 
 mod calls;
@@ -164,18 +163,6 @@ pub fn since(app: &App, start: Timestamp) -> u64 {
 /// `1.25 s`.
 pub fn spent(milliseconds: u64) -> String {
     duration(milliseconds.saturating_mul(1000))
-}
-
-/// The kind of evidence in a word.
-pub fn kind(evidence: &Evidence, lang: Lang) -> &'static str {
-    match evidence.kind {
-        EvidenceKind::Metric => lang.pick("metric", "指标"),
-        EvidenceKind::Log => lang.pick("log", "日志"),
-        EvidenceKind::Status => lang.pick("status", "状态"),
-        EvidenceKind::Change => lang.pick("change", "变更"),
-        EvidenceKind::Knowledge => lang.pick("runbook", "手册"),
-        EvidenceKind::Other => lang.pick("other", "其他"),
-    }
 }
 
 /// `12,345`.

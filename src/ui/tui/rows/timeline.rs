@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{Row, Target, count, is_open, mark, since, spent, under};
+use crate::domain::text::counted;
 use crate::event::CallResult;
 use crate::reason::words::figure::clock;
 use crate::ui::tui::state::run::{CallEnd, CallView, NodeView, NoteKind};
@@ -189,7 +190,7 @@ fn inside(app: &App, node: &NodeView, columns: usize, target: &Target) -> Vec<Ro
     let mut rows = under(app, &node.reason, lang.pick("why", "原因"), columns, target);
     rows.extend(under(app, &node.decision, lang.pick("decided", "结论"), columns, target));
     let added = lang.pick(
-        format!("{} calls, {} pieces of evidence", node.calls, node.evidence),
+        format!("{}, {} of evidence", counted(node.calls, "call"), counted(node.evidence, "piece")),
         format!("调用 {} 次，证据 {} 条", node.calls, node.evidence),
     );
     rows.extend(under(app, &added, lang.pick("added", "新增"), columns, target));

@@ -11,6 +11,7 @@ use super::rows::{self, Row, count, since, spent};
 use super::state::run::Phase;
 use super::state::{App, Focus, Kind, Panel, PromptKind};
 use super::text::{self, cut, pad};
+use crate::domain::text::plural;
 use crate::domain::{RunStatus, StepState};
 
 pub mod live;
@@ -118,7 +119,7 @@ pub fn status(app: &App) -> Vec<String> {
     }
     let calls = run.calls.dropped + run.calls.len() as u64;
     if calls > 0 {
-        facts.push(lang.pick(format!("{} calls", count(calls)), format!("调用 {}", count(calls))));
+        facts.push(lang.pick(format!("{} {}", count(calls), plural(&calls, "call")), format!("调用 {}", count(calls))));
     }
     let tokens = run.usage.input_tokens + run.usage.output_tokens;
     if tokens > 0 {
@@ -272,7 +273,7 @@ fn foot(app: &App, columns: usize) -> Line<'static> {
             match app.panel {
                 Panel::Calls if running => keys.push(lang.pick("x cancel call", "x 取消调用")),
                 Panel::Plan if running => keys.push(lang.pick("s skip step", "s 跳过步骤")),
-                Panel::Hypotheses if running => keys.push(lang.pick("p pin, d dismiss", "p 置顶，d 排除")),
+                Panel::Hypotheses if running => keys.push(lang.pick("p pin, d dismiss", "p 置顶，d 否决")),
                 Panel::Timeline => keys.push(lang.pick("+ - zoom", "+ - 缩放")),
                 _ => {}
             }

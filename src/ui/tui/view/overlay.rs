@@ -190,7 +190,7 @@ pub fn help_lines(app: &App) -> Vec<Line<'static>> {
         ("y", "copy what is under the cursor (OSC 52)", "复制光标所在内容 (OSC 52)"),
         ("x", "cancel the call under the cursor", "取消光标处的调用"),
         ("s", "skip the step under the cursor", "跳过光标处的步骤"),
-        ("p d", "pin or dismiss a hypothesis; again takes it back", "置顶或排除假设；再按撤销"),
+        ("p d", "pin or dismiss a hypothesis; again takes it back", "置顶或否决假设；再按撤销"),
         ("f", "add a fact that the agent should know", "补充已知事实"),
         ("t", "next theme: dark, light, 16, none", "切换配色"),
         ("m", "mouse on or off", "鼠标开关"),
