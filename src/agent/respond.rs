@@ -66,7 +66,7 @@ fn reference(n: usize, hit: &Hit) -> Reference {
         n,
         title: hit.title.clone(),
         source: hit.source.clone(),
-        heading: hit.headings.join(" > "),
+        heading: hit.heading_path(),
         excerpt: clean(&hit.content, EXCERPT_CHARS),
     }
 }

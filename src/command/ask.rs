@@ -140,7 +140,7 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
     let earlier = args.earlier(context).await?;
     let history = earlier.as_ref().map(conversation).unwrap_or_default();
     let session_id = earlier.as_ref().map_or_else(|| Uuid::now_v7().to_string(), |record| record.session.id.clone());
-    let mut recording = match earlier {
+    let recording = match earlier {
         Some(record) => Recording::of_follow_up(record, &question, context)?,
         None => Recording::of_question(&session_id, &question, lang, context)?,
     };
@@ -152,10 +152,7 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
             ));
         }
         let (document, _) = by_extract(&question, lang, &session_id, Vec::new(), context).await?;
-        record(&document, &mut recording);
-        print(&document, lang, context)?;
-        recording.finish(context).await;
-        return Ok(Exit::Success);
+        return finish(&document, recording, lang, Exit::Success, context).await;
     };
     let interrupts = tokio::spawn(diagnose::watch_interrupts(cancel.clone()));
     let watching = tokio::spawn(watch(received, recording, context.clone()));
@@ -170,13 +167,7 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
     };
     let outcome = ask(asked, Arc::clone(&llm), (events, cancel), None, context).await;
     interrupts.abort();
-    let mut recording = watching.await?;
-    let exit = match outcome.status {
-        RunStatus::Cancelled => Exit::Interrupted,
-        RunStatus::Incomplete if matches!(outcome.result, Err(ModelError::Budget(_))) => Exit::Incomplete,
-        RunStatus::Incomplete if !outcome.refused.is_empty() => Exit::Incomplete,
-        RunStatus::Incomplete | RunStatus::Complete => Exit::Success,
-    };
+    let recording = watching.await?;
     outcome.refused.iter().for_each(|reason| context.warn(reason));
     let document = match &outcome.result {
         Ok(answered) => document(&outcome, answered, &llm, lang, session_id),
@@ -186,8 +177,28 @@ pub async fn run(args: AskArgs, context: &Context) -> anyhow::Result<Exit> {
             by_extract(&question, lang, &session_id, vec![note], context).await?.0
         }
     };
-    record(&document, &mut recording);
-    print(&document, lang, context)?;
+    finish(&document, recording, lang, exit_of(&outcome), context).await
+}
+
+fn exit_of(outcome: &AskOutcome) -> Exit {
+    match outcome.status {
+        RunStatus::Cancelled => Exit::Interrupted,
+        RunStatus::Incomplete if matches!(outcome.result, Err(ModelError::Budget(_))) => Exit::Incomplete,
+        RunStatus::Incomplete if !outcome.refused.is_empty() => Exit::Incomplete,
+        RunStatus::Incomplete | RunStatus::Complete => Exit::Success,
+    }
+}
+
+/// Records and prints the answer, and ends the session.
+async fn finish(
+    document: &Answer,
+    mut recording: Recording,
+    lang: Lang,
+    exit: Exit,
+    context: &Context,
+) -> anyhow::Result<Exit> {
+    record(document, &mut recording);
+    print(document, lang, context)?;
     recording.finish(context).await;
     Ok(exit)
 }
@@ -407,7 +418,7 @@ fn reference(hit: &Hit) -> Reference {
         n: hit.rank,
         title: hit.title.clone(),
         source: hit.source.clone(),
-        heading: hit.headings.iter().filter(|heading| **heading != hit.title).cloned().collect::<Vec<_>>().join(" > "),
+        heading: hit.heading_path(),
         excerpt: head(&clean_line(hit.content.trim(), EXCERPT_CHARS + 1), EXCERPT_CHARS).to_string(),
     }
 }

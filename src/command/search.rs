@@ -98,8 +98,10 @@ fn block(hit: &Hit, columns: usize) -> String {
 
 /// Title and headings, outermost first, without saying anything twice.
 pub(super) fn title_path(hit: &Hit) -> String {
-    let headings = hit.headings.iter().filter(|heading| **heading != hit.title);
-    std::iter::once(&hit.title).chain(headings).map(String::as_str).collect::<Vec<_>>().join(" > ")
+    match hit.heading_path() {
+        path if path.is_empty() => hit.title.clone(),
+        path => format!("{} > {path}", hit.title),
+    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,15 @@ pub struct Hit {
     pub cosine: f64,
 }
 
+impl Hit {
+    /// The headings below the title, outermost first: a document's first heading is mostly its title.
+    pub fn heading_path(&self) -> String {
+        let below: Vec<&str> =
+            self.headings.iter().filter(|heading| **heading != self.title).map(String::as_str).collect();
+        below.join(" > ")
+    }
+}
+
 /// Whether what a search found can be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -125,7 +125,7 @@ impl Precedent {
                 }
             }
         };
-        let note = self.note.as_deref().map(|note| clean_line(note, MAX_TOLD_CHARS));
+        let note = self.note.as_deref().map(|note| clean_line(note, MAX_TOLD_CHARS)).filter(|note| !note.is_empty());
         let note = note.map_or_else(String::new, |note| lang.pick(format!("; {note}"), format!("；{note}")));
         let like = match (self.matched, self.similarity) {
             (Matched::Similarity, Some(similarity)) => {
@@ -198,6 +198,9 @@ mod tests {
         assert_eq!(told(&wrong), "2026-03-04 06:45: the diagnosis was: OOM, which was wrong");
         let corrected = Precedent { corrected: true, ..precedent(Some("a full disk"), Some(Judgement::Wrong)) };
         assert_eq!(told(&corrected), "2026-03-04 06:45: the cause was: a full disk");
+        // Nothing but a command to a terminal.
+        let blank = Precedent { note: Some("\u{1b}[2J".into()), ..precedent(Some("OOM"), None) };
+        assert_eq!(told(&blank), "2026-03-04 06:45: the diagnosis was: OOM, not confirmed");
         let alike = Precedent { matched: Matched::Similarity, similarity: Some(0.834), ..right };
         assert_eq!(
             alike.told(Lang::Zh, &TimeZone::UTC),

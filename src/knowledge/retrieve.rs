@@ -286,6 +286,10 @@ fn rank(
     // Equal scores stand in the order of their places, so that the same query gives the same answer.
     let place = |scored: &Scored| (scored.candidate.chunk.source.clone(), scored.candidate.chunk.start);
     matches.sort_by(|a, b| b.score().total_cmp(&a.score()).then_with(|| place(a).cmp(&place(b))));
+    // The same document indexed from two folders says nothing twice.
+    let mut said = HashSet::new();
+    matches
+        .retain(|scored| said.insert((scored.candidate.chunk.title.clone(), scored.candidate.chunk.content.clone())));
     (matches, Recall { candidates, best_distance, best_text_score })
 }
 

@@ -111,7 +111,8 @@ async fn only_what_was_changed_is_indexed_again_and_nothing_is_there_twice() {
     assert_eq!(counts(&world.index(&knowledge, IndexMode::Update).await), [4, 0, 0, 0]);
     assert_eq!(counts(&world.index(&knowledge, IndexMode::Update).await), [0, 0, 4, 0]);
     for name in ["don't.md", "50%.md", "a\\b.md"] {
-        world.write(name, "# New\n\nepsilon\n\n## Second\n\nzeta");
+        // Each with words of its own: passages that read alike are shown once.
+        world.write(name, &format!("# New\n\nepsilon {name}\n\n## Second\n\nzeta"));
     }
     assert_eq!(counts(&world.index(&knowledge, IndexMode::Update).await), [0, 3, 1, 0]);
     assert_eq!(knowledge.passages().await.unwrap(), 7);

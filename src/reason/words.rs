@@ -259,8 +259,8 @@ fn change_words(change: &Change, lang: Lang, zone: &TimeZone) -> String {
 
 fn hit_words(hit: &Hit, lang: Lang) -> String {
     let title = clean_line(&hit.title, MAX_NAME_CHARS);
-    let heading = clean_line(&hit.headings.join(" > "), MAX_QUOTE_CHARS);
-    let heading = if heading.is_empty() || heading == title { String::new() } else { format!(" > {heading}") };
+    let heading = clean_line(&hit.heading_path(), MAX_QUOTE_CHARS);
+    let heading = if heading.is_empty() { String::new() } else { format!(" > {heading}") };
     let source = clean_line(&hit.source, MAX_QUOTE_CHARS);
     lang.pick(format!("runbook {title}{heading} ({source})"), format!("文档 {title}{heading}（{source}）"))
 }

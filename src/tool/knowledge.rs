@@ -101,6 +101,18 @@ impl RetrieveKnowledge {
         chosen.map(|(index, hit)| Hit { rank: index + 1, ..hit }).collect()
     }
 
+    /// Passages of the linked document, when the words of the query found none: by its own name it is found.
+    async fn linked_unless_among(&self, hits: &[Hit]) -> Vec<Hit> {
+        let Some(linked) = self.linked.as_ref().filter(|linked| !hits.iter().any(|hit| &hit.source == *linked)) else {
+            return Vec::new();
+        };
+        let stem = std::path::Path::new(linked).file_stem().unwrap_or_default().to_string_lossy();
+        let name = stem.replace(|c: char| !c.is_alphanumeric(), " ");
+        let found = (self.search)(name, MAX_HITS).await;
+        let of_it = |hit: &Hit| &hit.source == linked;
+        found.map(|found| found.hits.into_iter().filter(of_it).collect()).unwrap_or_default()
+    }
+
     /// Whether the order of a search is not the last word.
     fn prefers(&self) -> bool {
         !self.distrusted.is_empty() || self.linked.is_some() || self.page.is_some()
@@ -127,8 +139,9 @@ impl RetrieveKnowledge {
         let found = (self.search)(query.clone(), asked)
             .await
             .map_err(|message| Failure::of_source(SOURCE, FailureKind::Unavailable, clean_line(&message, 500)))?;
-        let mut findings: Vec<_> =
-            self.chosen(found.hits, k).into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
+        let mut hits = found.hits;
+        hits.extend(self.linked_unless_among(&hits).await);
+        let mut findings: Vec<_> = self.chosen(hits, k).into_iter().map(|hit| Finding::Hit(cleaned(hit))).collect();
         if findings.is_empty() {
             findings.push(Finding::Nothing { what: format!("runbook passage on: {}", clean_line(&query, 200)) });
         }
@@ -244,6 +257,19 @@ mod tests {
         let places: Vec<_> = chosen.iter().map(|hit| (hit.rank, hit.source.as_str())).collect();
         assert_eq!(places, [(1, "b.md"), (2, "c.md")]);
         assert_eq!(tool.chosen(vec![of("a.md")], 2)[0].source, "a.md");
+    }
+
+    #[tokio::test]
+    async fn a_linked_document_is_found_by_its_name_where_the_words_of_the_alert_do_not_find_it() {
+        let search: Search = Box::new(|query, _| {
+            let source = if query == "cart store" { "en/cart-store.md" } else { "pool.md" };
+            async move { Ok(found(vec![Hit { source: source.into(), ..hit("x") }])) }.boxed()
+        });
+        let tool = RetrieveKnowledge::over(search, 3).with_runbook(Some("en/cart-store.md".into()), None);
+        let outcome = tool.call(json!({"query": "something is wrong"}), &CancellationToken::new()).await;
+        let Outcome::Output(output) = outcome else { panic!("no output") };
+        let Finding::Hit(first) = &output.findings[0] else { panic!("no hit") };
+        assert_eq!((first.rank, first.source.as_str(), output.findings.len()), (1, "en/cart-store.md", 2));
     }
 
     #[tokio::test]

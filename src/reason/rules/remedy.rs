@@ -26,7 +26,9 @@ pub(super) fn next_steps(state: &State, cause: Option<&Ranked>) -> Vec<NextStep>
             source: "signature".into(),
         })
         .collect();
-    steps.extend(state.hits.iter().enumerate().take(2).map(|(index, hit)| {
+    let mut documents = std::collections::BTreeSet::new();
+    let first_of_each = state.hits.iter().enumerate().filter(|(_, hit)| documents.insert(&hit.source));
+    steps.extend(first_of_each.take(2).map(|(index, hit)| {
         let title = clean_line(&hit.title, 80);
         NextStep {
             text: lang.pick(format!("Read the runbook: {title}"), format!("参考文档：{title}")),
