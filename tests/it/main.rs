@@ -12,6 +12,7 @@ mod live;
 mod mcp;
 mod mcp_http;
 mod mcp_others;
+mod memory;
 mod model_agent;
 mod model_ask;
 mod model_wire;

@@ -140,7 +140,8 @@ fn a_whole_run_ends_with_the_cause_and_a_hallucinated_number_is_struck() {
     assert_eq!(commands[1], &Value::Null);
     let tokens = diagnosis["usage"]["input_tokens"].as_u64().unwrap();
     assert_eq!(diagnosis["usage"]["calls"], 5);
-    assert!((4000..15_000).contains(&tokens), "{tokens} input tokens");
+    // What other tests' runs of the same alert add ("seen before") is in it.
+    assert!((4000..17_000).contains(&tokens), "{tokens} input tokens");
 }
 
 #[test]

@@ -23,6 +23,18 @@ pub fn indexed_data_dir() -> PathBuf {
     dir.path().to_path_buf()
 }
 
+/// The binary in a folder of its own, with the runbooks of all tests: they are those of this folder too, so that what it
+/// brings up to date by itself is what the other tests have indexed.
+pub fn oncall_in(folder: &Path) -> Command {
+    let runbooks = folder.join("docs-kb");
+    if !runbooks.exists() {
+        std::os::unix::fs::symlink(root().join("docs-kb"), runbooks).unwrap();
+    }
+    let mut command = oncall(&indexed_data_dir());
+    command.current_dir(folder);
+    command
+}
+
 /// The binary in the repository's folder, with this data folder and none of the user's own settings.
 pub fn oncall(data_dir: &Path) -> Command {
     let mut command = Command::cargo_bin("oncall").unwrap();

@@ -104,7 +104,6 @@ fn on_the_full_screen_a_call_is_cancelled_evidence_opened_and_the_terminal_given
 }
 
 #[test]
-#[ignore = "unsettled: fails or hangs on a busy machine"]
 fn a_session_answers_questions_opens_citations_and_goes_on_later() {
     let data = indexed_data_dir();
     let tmux = Tmux::start(80, 24, &data);
@@ -114,18 +113,19 @@ fn a_session_answers_questions_opens_citations_and_goes_on_later() {
     tmux.text("磁盘满了怎么办？");
     tmux.wait_for("> 磁盘满了怎么办？");
     tmux.keys(&["Enter"]);
-    tmux.wait_until("an answer", |pane| pane.contains("[E1]"));
+    tmux.wait_until("an answer", |pane| pane.contains("[E2]"));
     tmux.keys(&["Tab"]);
-    tmux.text("1g/[E1]");
+    tmux.text("1g/[E2]");
     tmux.keys(&["Enter", "Enter"]);
-    tmux.wait_until("the passage", |pane| pane.starts_with(" E1 ") && pane.contains(".md"));
+    tmux.wait_until("the passage", |pane| pane.starts_with(" E2 ") && pane.contains(".md"));
     tmux.keys(&["Escape"]);
     tmux.text("i/diag");
     tmux.wait_for("/diagnose FILE|DIR|URL");
     tmux.keys(&["Tab"]);
     tmux.text("examples/oom-rollout");
     tmux.keys(&["Enter"]);
-    tmux.wait_until("the diagnosis", |pane| pane.contains("complete") && pane.contains("Session"));
+    // Its last line: the head still says how the question ended until the diagnosis has begun.
+    tmux.wait_for("reasoner: rules, no model");
     tmux.text("/quit");
     tmux.keys(&["Enter"]);
     tmux.wait_for("exit 0");

@@ -26,7 +26,6 @@ fn volume(output: &Value) -> &Value {
 }
 
 #[test]
-#[ignore = "unsettled: fails since the example is set in the present"]
 fn both_dialects_of_search_give_what_the_files_give() {
     let documents = log_documents();
     let query = example_query();

@@ -14,7 +14,6 @@ fn range() -> [String; 4] {
 }
 
 #[test]
-#[ignore = "unsettled: fails since the example is set in the present"]
 fn a_real_prometheus_answers_as_the_files_do() {
     let server = prometheus();
     let setting = Setting::with(&format!("[sources.prod]\nkind = \"prometheus\"\nurl = \"{}\"\n", server.url()));
@@ -48,7 +47,6 @@ fn a_real_prometheus_answers_as_the_files_do() {
 }
 
 #[test]
-#[ignore = "unsettled: fails since the example is set in the present"]
 fn several_sources_of_a_kind_are_told_apart() {
     let server = prometheus();
     let url = server.url();

@@ -24,7 +24,6 @@ fn alerts() -> Value {
 }
 
 #[test]
-#[ignore = "unsettled: fails since the example is set in the present"]
 fn the_order_service_is_diagnosed_from_live_sources_as_from_files() {
     let (metrics, alertmanager, cluster) = (prometheus(), Alertmanager::start(), cluster(Rights::All));
     alertmanager.fire(&alerts());
