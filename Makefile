@@ -26,8 +26,8 @@ test:
 	ONCALL_AGENT_TOOL_TIMEOUT=2m $(BIN) --data-dir $(DEMO_DATA) eval examples
 
 # What needs servers that are no part of a distribution: a real small model behind llama.cpp's server, which
-# LLAMA_SERVER and LLAMA_MODEL name, and MCP servers from npm and PyPI, which are installed. They fail, and say what is
-# missing, where it is.
+# LLAMA_SERVER and LLAMA_MODEL name, and MCP servers from npm and PyPI, which are installed (those of Prometheus,
+# Alertmanager, Grafana and Kubernetes among them). They fail, and say what is missing, where it is.
 test-servers:
 	.ci/install test
 	.ci/install servers
@@ -38,7 +38,6 @@ test-servers:
 ci: fmt clippy test
 	@echo "ci: passed. Not run: 'make test-servers' (llama.cpp's server, which has to be built first, and MCP servers from npm"
 	@echo "    and PyPI; Kubernetes and Loki are answered by hand in the tests), 'make eval' (public data beside the clone), 'make bench'."
-	@echo "    Set aside, each with its reason: grep -rn unsettled tests/it"
 
 fmt:
 	$(CARGO) fmt --check

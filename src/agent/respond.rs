@@ -6,6 +6,7 @@ use super::graph::Stop;
 use super::{Crew, Task};
 use crate::domain::diagnosis::DIAGNOSIS_SCHEMA;
 use crate::domain::text::{clean, counted};
+use crate::domain::time::zone_name;
 use crate::domain::{
     Diagnosis, FailureKind, Finding, Hit, Invocation, Lang, Outcome, Reference, RunStatus, Served, SourceReport,
     SourceStatus, State,
@@ -52,6 +53,7 @@ pub(super) fn run(
         unchecked,
         alert: state.alerts[0].clone(),
         related_alerts: state.alerts[1..].to_vec(),
+        zone: Some(zone_name(&task.zone, state.facts.now)),
         facts: state.facts,
         history: state.history,
         evidence: state.evidence,

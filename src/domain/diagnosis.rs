@@ -215,6 +215,9 @@ pub struct Diagnosis {
     /// The other alerts that were diagnosed together with it.
     pub related_alerts: Vec<Alert>,
     pub facts: Facts,
+    /// In which its texts tell times: a name of the IANA database, or an offset such as `+08:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// How often the alert came, and what it was then; nothing when it is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,

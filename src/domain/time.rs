@@ -1,8 +1,29 @@
 //! Spans of wall-clock time. All instants are UTC (`jiff::Timestamp`); zones appear only where a human reads.
 
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A zone by its name in the IANA database, or by a fixed offset such as `+08:00`.
+pub fn zone_named(name: &str) -> Option<TimeZone> {
+    if let Ok(zone) = TimeZone::get(name) {
+        return Some(zone);
+    }
+    let signed = name.strip_prefix("UTC").unwrap_or(name);
+    let instant = format!("2000-01-01T00:00:00{signed}");
+    let pieces = Pieces::parse(&instant).ok()?;
+    pieces.to_numeric_offset().map(TimeZone::fixed)
+}
+
+/// What [`zone_named`] reads: the zone's name, or its offset at that time where it has none.
+pub fn zone_name(zone: &TimeZone, at: Timestamp) -> String {
+    match zone.iana_name() {
+        Some(name) => name.to_owned(),
+        None => at.to_zoned_datetime(zone.clone()).strftime("%:z").to_string(),
+    }
+}
 
 /// A closed interval `[start, end]` of wall-clock time; `start <= end` always holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,5 +56,20 @@ impl Window {
     /// The interval of the same length directly before this one.
     pub fn before(&self) -> Self {
         Self::ending_at(self.start, self.duration())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_is_found_again_by_what_it_is_called() {
+        let at: Timestamp = "2026-03-04T06:45:00Z".parse().unwrap();
+        for (name, told) in [("Asia/Shanghai", "Asia/Shanghai"), ("UTC+05:30", "+05:30"), ("UTC", "UTC")] {
+            let zone = zone_named(name).unwrap();
+            assert_eq!((zone_name(&zone, at).as_str(), zone_named(told)), (told, Some(zone)));
+        }
+        assert_eq!(zone_named("Mars/Olympus"), None);
     }
 }

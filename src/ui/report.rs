@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::domain::text::{clean_line, counted};
+use crate::domain::time::zone_named;
 use crate::domain::{AlertStatus, Diagnosis, Hypothesis, Lang, RunStatus, SourceReport, Usage};
 
 const CELL_CHARS: usize = 200;
@@ -15,6 +16,9 @@ const MAX_HYPOTHESES: usize = 6;
 
 /// The whole report; ends with a line feed.
 pub fn markdown(diagnosis: &Diagnosis, zone: &TimeZone) -> String {
+    // What was stored is told in the zone of its own texts.
+    let own = diagnosis.zone.as_deref().and_then(zone_named);
+    let zone = own.as_ref().unwrap_or(zone);
     let sections = [
         heading(diagnosis, zone),
         cause(diagnosis),

@@ -156,6 +156,7 @@ fn diagnosis(id: &str, alert: oncall::domain::Alert, facts: oncall::domain::Fact
         alert,
         related_alerts: Vec::new(),
         facts,
+        zone: None,
         history: None,
         summary: "stock ran out of memory [E3]; cart fails when it asks it [E1].".into(),
         root_cause: Some(RootCause {

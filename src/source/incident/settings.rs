@@ -15,6 +15,7 @@ use toml::{Spanned, Value};
 use super::IncidentError;
 use crate::domain::Topology;
 use crate::domain::text::nearest;
+use crate::domain::time::zone_named;
 
 const KEYS: [&str; 4] = ["name", "now", "timezone", "topology"];
 
@@ -88,17 +89,9 @@ fn instant(text: &str, settings: &mut Settings) -> Result<(Timestamp, Option<Off
     civil.to_zoned_datetime(zone).map(|zoned| (zoned.timestamp(), None)).map_err(|_| unreadable)
 }
 
-/// A zone by its name, or a fixed offset such as `+08:00`.
 fn zone(name: &str) -> Result<TimeZone, String> {
-    if let Ok(zone) = TimeZone::get(name) {
-        return Ok(zone);
-    }
-    let signed = name.strip_prefix("UTC").unwrap_or(name);
-    let civil = format!("2000-01-01T00:00:00{signed}");
-    match Pieces::parse(&civil).ok().and_then(|pieces| pieces.to_numeric_offset()) {
-        Some(offset) => Ok(TimeZone::fixed(offset)),
-        None => Err(format!("`timezone`: there is no zone `{name}`: expected a name such as \"Asia/Shanghai\"")),
-    }
+    zone_named(name)
+        .ok_or_else(|| format!("`timezone`: there is no zone `{name}`: expected a name such as \"Asia/Shanghai\""))
 }
 
 fn topology(table: &Table) -> Result<Topology, IncidentError> {
