@@ -139,11 +139,11 @@ fn listing(alerts: &[(Alert, Option<String>)], lang: Lang) -> String {
         format!("{loud} 条告警触发，{quiet} 条静默"),
     );
     for (number, group) in alert::groups(&plain).iter().enumerate() {
-        let services: Vec<&str> = group.iter().filter_map(|index| plain[*index].service.as_deref()).collect();
-        let service = services.first().map(|name| clean_line(name, MAX_NAME_CHARS)).unwrap_or_default();
-        text.push_str(
-            &lang.pick(format!("\ngroup {}: {service}", number + 1), format!("\n第 {} 组：{service}", number + 1)),
-        );
+        let service = group.iter().find_map(|index| plain[*index].service.as_deref());
+        let of = service.map(|name| clean_line(name, MAX_NAME_CHARS)).unwrap_or_default();
+        let (colon, full_colon) = if of.is_empty() { ("", "") } else { (": ", "：") };
+        let number = number + 1;
+        text.push_str(&lang.pick(format!("\ngroup {number}{colon}{of}"), format!("\n第 {number} 组{full_colon}{of}")));
         for &index in group.iter().take(MAX_LISTED) {
             let (alert, why) = &alerts[index];
             let name = clean_line(&alert.name, MAX_NAME_CHARS);

@@ -137,7 +137,7 @@ fn a_session_answers_questions_opens_citations_and_goes_on_later() {
         .expect("the session is named");
     assert_eq!(tmux.modes(), before);
     tmux.run(&format!("oncall tui --session {id}; echo exit $?"));
-    tmux.wait_until("the stored session", |pane| pane.contains("complete") && pane.contains("catalog-service"));
+    tmux.wait_until("the stored session", |pane| pane.contains("complete") && pane.contains("reasoner: rules"));
     tmux.keys(&["Escape"]);
     tmux.text("q");
     tmux.wait_for("exit 0");

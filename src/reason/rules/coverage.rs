@@ -16,7 +16,7 @@ struct Kind {
 const KINDS: &[Kind] = &[
     Kind { tools: &[calls::METRICS, calls::DISCOVER], en: "metrics", zh: "指标", loss: 0.08 },
     Kind { tools: &[calls::LOGS], en: "logs", zh: "日志", loss: 0.1 },
-    Kind { tools: &[calls::STATUS], en: "workload status", zh: "工作负载状态", loss: 0.06 },
+    Kind { tools: &[calls::STATUS], en: "states of workloads", zh: "工作负载状态", loss: 0.06 },
     Kind { tools: &[calls::CHANGES], en: "recent changes", zh: "近期变更", loss: 0.03 },
 ];
 const MAX_REASON_CHARS: usize = 160;

@@ -13,6 +13,8 @@ pub(super) struct Match<'v, 'a> {
     pub weight: f64,
     /// Who holds the cause.
     pub service: String,
+    /// Whether anything says that it is this service, rather than that it stands out.
+    pub is_placed: bool,
 }
 
 /// A change explains what follows it within this many seconds in full, and nothing after the second bound.
@@ -32,11 +34,12 @@ fn matches_of<'v, 'a>(
     let mut found = Vec::new();
     let text = observation.text.as_str();
     let mut add = |group: &'static str, weight: f64, held: Holder| {
-        let own = observation.service.as_deref().or(view.state.facts.service.as_deref()).or(view.stands_out());
-        if let Some(own) = own.filter(|_| weight > 0.0) {
+        let named = observation.service.as_deref().or(view.state.facts.service.as_deref());
+        if let Some(own) = named.or(view.stands_out()).filter(|_| weight > 0.0) {
             let service = holder(&view.state.topology, own, text, held);
             let service = view.on_host(&service, signature.lies).unwrap_or(service);
-            found.push(Match { observation, group, weight, service });
+            let is_placed = named.is_some() || service != own;
+            found.push(Match { observation, group, weight, service, is_placed });
         }
     };
     let strength = observation.strength;

@@ -42,8 +42,10 @@ struct Asking {
 /// The first plan.
 pub(super) fn plan(state: &State) -> Plan {
     let centres = centres(state);
+    let mut known = std::collections::BTreeSet::new();
+    let callees = centres.iter().flat_map(|service| state.topology.get(service)).flatten();
     let callees: Vec<String> =
-        centres.iter().flat_map(|service| state.topology.get(service)).flatten().take(MAX_SERVICES).cloned().collect();
+        callees.filter(|callee| known.insert(callee.as_str())).take(MAX_SERVICES).cloned().collect();
     let around = around(state, &centres, &callees);
     let asked = [
         own_metric(state),

@@ -82,10 +82,26 @@ pub(super) fn rank(view: &View<'_>) -> Vec<Candidate> {
 
 fn of_signature(view: &View<'_>, signature: &'static Signature) -> Vec<Candidate> {
     let mut by_service: BTreeMap<String, Vec<Match<'_, '_>>> = BTreeMap::new();
-    for found in matches(view, signature) {
+    let mut all = matches(view, signature);
+    if let Some(teller) = teller(&all) {
+        all.iter_mut().filter(|one| !one.is_placed).for_each(|one| one.service.clone_from(&teller));
+    }
+    for found in all {
         by_service.entry(found.service.clone()).or_default().push(found);
     }
     by_service.into_iter().map(|(service, found)| candidate(view, signature, service, found)).collect()
+}
+
+/// Who holds what names no service: the one that tells of the same in its own words, where the one that stands out has
+/// nothing of its own to say of it.
+fn teller(found: &[Match<'_, '_>]) -> Option<String> {
+    let stands_out = &found.iter().find(|one| !one.is_placed)?.service;
+    let placed = found.iter().filter(|one| one.is_placed);
+    if placed.clone().any(|one| one.service == *stands_out) {
+        return None;
+    }
+    let telling = placed.filter(|one| is_telling(&one.observation.evidence.data));
+    telling.max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|one| one.service.clone())
 }
 
 fn candidate(
