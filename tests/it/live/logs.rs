@@ -1,4 +1,5 @@
-//! Stores of logs: two emulators of search servers, and a Loki written by hand (no real one can be had in a test).
+//! Stores of logs: two emulators of search servers, and a Loki and a VictoriaLogs written by hand (no real ones can be had
+//! in a test).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -139,6 +140,70 @@ fn loki_is_read_past_the_limit_of_one_answer_and_nothing_twice() {
     let asked = server.asked();
     let last = asked.iter().rev().map(|one| parameter(one, "query")).find(|query| query.starts_with('{')).unwrap();
     assert_eq!(last, "{app=\"order-service\"} |~ \"(?i)a\\\\.b\\\"c\"");
+}
+
+/// A VictoriaLogs that is written by hand, in the shapes of answers of a real one: one event a second for half an hour.
+fn victorialogs() -> Served {
+    let start: Timestamp = "2026-03-04T06:15:00Z".parse().unwrap();
+    let at = move |second: i64| start + jiff::SignedDuration::from_secs(second);
+    Served::start(move |asked| {
+        let parameter = |name: &str| parameter(asked, name);
+        match asked.path() {
+            "/select/logsql/field_names" => Reply::json(
+                r#"{"values":[{"value":"_msg","hits":1800},{"value":"level","hits":1800},{"value":"pod","hits":1800},{"value":"service","hits":1800}]}"#,
+            ),
+            "/select/logsql/field_values" => {
+                Reply::json(r#"{"values":[{"value":"order-service","hits":1800},{"value":"cart","hits":3}]}"#)
+            }
+            "/select/logsql/hits" => {
+                let step: i64 = parameter("step").trim_end_matches('s').parse().unwrap();
+                let starts: Vec<i64> = (0..1800).step_by(step as usize).collect();
+                let times: Vec<String> = starts.iter().map(|second| at(*second).to_string()).collect();
+                let counts: Vec<i64> = starts.iter().map(|second| step.min(1800 - second)).collect();
+                let course = json!({"fields": {}, "timestamps": times, "values": counts, "total": 1800});
+                Reply::json(json!({"hits": [course]}).to_string())
+            }
+            _ => {
+                let (query, limit) = (parameter("query"), parameter("limit").parse().unwrap());
+                let (from, rest) = query.trim_start_matches("_time:[").split_once(", ").unwrap();
+                let (to, filters) = rest.split_once(']').unwrap();
+                let (from, to): (Timestamp, Timestamp) = (from.parse().unwrap(), to.parse().unwrap());
+                let is_wanted = |second: &i64| !filters.contains('~') && from <= at(*second) && at(*second) <= to;
+                let lines = (0..1800).filter(is_wanted).take(limit).map(|second| {
+                    let event = json!({
+                        "_time": at(second).to_string(), "_stream_id": "00", "_stream": "{service=\"order-service\"}",
+                        "_msg": format!("pool is empty, request {second}"), "level": "ERROR", "pod": "order-service-0",
+                        "service": "order-service",
+                    });
+                    format!("{event}\n")
+                });
+                Reply::json(lines.collect::<String>())
+            }
+        }
+    })
+}
+
+#[test]
+fn victorialogs_is_read_part_by_part_and_a_limit_is_told() {
+    let server = victorialogs();
+    let table = format!("[sources.vl]\nkind = \"victorialogs\"\nurl = \"{}\"\n", server.url());
+    let output = search(&Setting::with(&table), QUERY);
+    assert_eq!(volume(&output)["events"], 1800, "{output}");
+    assert_eq!(volume(&output)["levels"], json!({"error": 1800}));
+    assert_eq!((&output["truncated"], &output["source"]), (&json!(false), &json!("vl")));
+    let filter = r#""service":="order-service""#;
+    let queries: Vec<String> = server.asked().iter().map(|asked| parameter(asked, "query")).collect();
+    let parts: Vec<&String> = queries.iter().filter(|query| query.starts_with("_time:[")).collect();
+    assert!(!parts.is_empty() && parts.iter().all(|query| query.contains(filter)), "{queries:?}");
+
+    let limited = search(&Setting::with(&format!("{table}limit = 600\n")), QUERY);
+    assert_eq!(limited["truncated"], true, "{limited}");
+    assert!(limited["notes"][0].as_str().unwrap().contains("of 1800"), "{}", limited["notes"]);
+
+    let words = search(&Setting::with(&table), &QUERY.replace('}', ", \"keywords\": [\"a.b\\\"c\"]}"));
+    assert_eq!(words["findings"][0]["type"], "nothing");
+    let last = server.asked().iter().map(|asked| parameter(asked, "query")).rfind(|query| query.contains('~')).unwrap();
+    assert!(last.ends_with(r#""_msg":~"(?i)a\\.b\"c""#), "{last}");
 }
 
 #[test]
