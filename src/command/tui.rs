@@ -18,6 +18,7 @@ use crate::control::{self, Control, ControlSink};
 use crate::domain::{Alert, Diagnosis, Lang, Role, SessionRecord};
 use crate::tool::approval::Approvals;
 use crate::trace::replay;
+use crate::ui::tui::state::run::Phase;
 use crate::ui::tui::state::{Pick, Who};
 use crate::ui::tui::{self as front, Effect, Kind, Left, Mode, Msg};
 
@@ -88,7 +89,8 @@ pub(super) async fn open(args: TuiArgs, context: &Context) -> anyhow::Result<Exi
         never = owner.serve(&mut desk.effects, &mut held) => match never {},
     };
     drop(held);
-    let was_busy = owner.leave(left).await;
+    let has_ended = matches!(desk.app.run.phase, Phase::Ended(_));
+    let was_busy = owner.leave(left, has_ended).await;
     if let Some(id) = &owner.session_id {
         let lang = desk.app.lang;
         context.note(&lang.pick(
@@ -216,15 +218,17 @@ impl Owner {
         self.last = record.diagnosis.clone().and_then(|value| serde_json::from_value(value).ok()).map(Box::new);
     }
 
-    /// Ends what runs; whether something did.
-    async fn leave(&mut self, left: Left) -> bool {
+    /// Ends what runs; whether something did. What has told its end is still written down.
+    async fn leave(&mut self, left: Left, has_ended: bool) -> bool {
         let Some(Work { controls, mut task }) = self.work.take() else { return false };
-        if left == Left::Terminated {
+        if left == Left::Terminated && !has_ended {
             controls.send(Control::Stop);
-            if let Ok(Ok(Ok(finished))) = tokio::time::timeout(LAST_WORDS, &mut task).await {
-                self.session_id = Some(finished.session_id);
-                return true;
-            }
+        }
+        if (left == Left::Terminated || has_ended)
+            && let Ok(Ok(Ok(finished))) = tokio::time::timeout(LAST_WORDS, &mut task).await
+        {
+            self.session_id = Some(finished.session_id);
+            return !has_ended;
         }
         task.abort();
         // The recorder writes what it has when the task is gone.
