@@ -136,12 +136,12 @@ fn a_session_answers_questions_opens_citations_and_goes_on_later() {
         .and_then(|rest| rest.split('`').next())
         .expect("the session is named");
     assert_eq!(tmux.modes(), before);
-    tmux.run(&format!("oncall tui --session {id}; echo exit $?"));
+    tmux.run(&format!("clear; oncall tui --session {id}; echo exit $?"));
     tmux.wait_until("the stored session", |pane| pane.contains("complete") && pane.contains("reasoner: rules"));
     tmux.keys(&["Escape"]);
     tmux.text("q");
     tmux.wait_for("exit 0");
-    tmux.run(&format!("oncall trace {id} --tui --speed 100; echo exit $?"));
+    tmux.run(&format!("clear; oncall trace {id} --tui --speed 100; echo exit $?"));
     tmux.wait_until("the playback", |pane| pane.contains("x100") && pane.contains("6 Report"));
     tmux.text("q");
     tmux.wait_for("exit 0");

@@ -127,7 +127,8 @@ impl Tmux {
         let file = self.file("modes");
         let _ = std::fs::remove_file(&file);
         self.run(&format!("stty -g > {}; echo told", file.display()));
-        self.wait_until("told", |pane| pane.lines().any(|line| line == "told"));
+        // Typed ahead of the prompt, the answer stands behind it.
+        self.wait_until("told", |pane| pane.lines().any(|line| line == "told" || line == "ready$ told"));
         self.run("clear");
         let format = "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{keypad_flag}";
         Modes {
