@@ -37,7 +37,7 @@ fn a_real_prometheus_answers_as_the_files_do() {
     let (_folder, alert) = alert();
     let document = setting.document(&["diagnose", "--alert", &alert], 0);
     assert_eq!(cause(&document), POOL);
-    assert_eq!(strip(&document), ["prod ok", "logs empty", "status empty", "changes empty"]);
+    assert_eq!(strip(&document), ["prod ok", "logs empty", "status empty", "changes empty", "runbook_url empty"]);
 
     let (code, out, err) = setting.run(&["doctor"]);
     let line = out.lines().find(|line| line.contains("sources.prod")).unwrap();
@@ -59,7 +59,10 @@ fn several_sources_of_a_kind_are_told_apart() {
     assert_eq!(setting.run(&["metrics", "up", "--source", "stage"]).0, 0);
     let (_folder, alert) = alert();
     let document = setting.document(&["diagnose", "--alert", &alert], 0);
-    assert_eq!(strip(&document), ["prod ok", "logs empty", "status empty", "changes empty", "stage empty"]);
+    assert_eq!(
+        strip(&document),
+        ["prod ok", "logs empty", "status empty", "changes empty", "stage empty", "runbook_url empty"]
+    );
     let stage = document["sources"].as_array().unwrap().iter().find(|source| source["name"] == "stage").unwrap();
     assert_eq!(stage["detail"], "not asked: it is for alerts with cluster=stage");
 }

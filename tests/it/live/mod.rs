@@ -88,8 +88,7 @@ pub fn fired_at() -> jiff::Timestamp {
 pub fn strip(document: &Value) -> Vec<String> {
     let sources = document["sources"].as_array().unwrap().iter();
     let entry = |source: &Value| format!("{} {}", source["name"].as_str().unwrap(), source["status"].as_str().unwrap());
-    // What is read of the runbooks has tests of its own.
-    sources.map(entry).filter(|entry| !entry.starts_with("knowledge") && !entry.starts_with("runbook_url")).collect()
+    sources.map(entry).filter(|entry| !entry.starts_with("knowledge")).collect()
 }
 
 pub fn cause(document: &Value) -> [&str; 2] {

@@ -46,7 +46,7 @@ fn the_order_service_is_diagnosed_from_live_sources_as_from_files() {
         assert_eq!(code, 0, "{err}");
         let document: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(cause(&document), POOL, "{which:?}");
-        assert_eq!(strip(&document), ["cluster ok", "es ok", "prod ok"], "{which:?}");
+        assert_eq!(strip(&document), ["cluster ok", "es ok", "prod ok", "runbook_url empty"], "{which:?}");
         assert!(err.contains("2 alerts firing, 2 quiet"), "{err}");
         assert!(err.contains("silenced by ann until ") && err.contains(": known since Monday"), "{err}");
         assert!(err.contains("inhibited by http_requests_error_rate"), "{err}");
