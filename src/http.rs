@@ -298,10 +298,15 @@ async fn send_once(request: RequestBuilder) -> Result<Response, HttpError> {
 
 /// Where an answer points that was not followed.
 fn redirected(response: &Response) -> Option<String> {
-    let place = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    redirect_words(response.url(), response.status(), response.headers())
+}
+
+/// Where the answer of `from` points, without the query, which may hold a secret.
+pub fn redirect_words(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<String> {
+    let place = headers.get(LOCATION).filter(|_| status.is_redirection())?;
     let place = place.to_str().map_or_else(
         |_| "elsewhere".to_owned(),
-        |place| match response.url().join(place) {
+        |place| match from.join(place) {
             Ok(url) => shown(&url),
             Err(_) => clean_line(place, QUOTED_CHARS),
         },
@@ -391,6 +396,19 @@ pub fn jittered(first: Duration, attempt: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_an_answer_points_is_told_without_what_may_be_secret() {
+        let from = Url::parse("http://k/api/v1/pods").unwrap();
+        let told = |place: &str| {
+            let headers = HeaderMap::from_iter([(LOCATION, place.parse().unwrap())]);
+            redirect_words(&from, StatusCode::FOUND, &headers).unwrap()
+        };
+        let want = |place| format!("it redirects to {place}: configure that address, or log in there");
+        assert_eq!(told("/login?token=s3cret"), want("http://k/login"));
+        assert_eq!(told("http://u:p@login.example/x?a=b"), want("http://login.example/x"));
+        assert_eq!(redirect_words(&from, StatusCode::OK, &HeaderMap::new()), None);
+    }
 
     fn after(name: &'static str, value: &'static str) -> Option<Duration> {
         let headers = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))]);

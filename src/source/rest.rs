@@ -63,8 +63,7 @@ impl From<RestError> for SourceError {
             RestError::Http(HttpError::Settings(text)) if text.starts_with("the variable") => FailureKind::Unauthorized,
             RestError::Http(HttpError::Timeout { .. }) => FailureKind::Timeout,
             RestError::Http(HttpError::Unreachable { .. }) | RestError::CutOff { .. } => FailureKind::Unavailable,
-            RestError::Http(HttpError::Status { status: 401 | 403 | 407, .. }) => FailureKind::Unauthorized,
-            RestError::Http(HttpError::Status { status: 408 | 429 | 502..=504, .. }) => FailureKind::Unavailable,
+            RestError::Http(HttpError::Status { status, .. }) => kind_of_status(*status),
             _ => FailureKind::SourceError,
         };
         let remedy = match kind {
@@ -74,6 +73,15 @@ impl From<RestError> for SourceError {
             _ => "",
         };
         Self::new(kind, format!("{error}{remedy}"))
+    }
+}
+
+/// Whose fault an answer is that is an error.
+pub fn kind_of_status(status: u16) -> FailureKind {
+    match status {
+        401 | 403 | 407 => FailureKind::Unauthorized,
+        408 | 429 | 502..=504 => FailureKind::Unavailable,
+        _ => FailureKind::SourceError,
     }
 }
 

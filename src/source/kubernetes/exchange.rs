@@ -10,6 +10,7 @@ use crate::domain::FailureKind;
 use crate::domain::text::clean_line;
 use crate::http;
 use crate::source::SourceError;
+use crate::source::rest::kind_of_status;
 
 /// Bytes of one answer.
 const MAX_ANSWER_BYTES: usize = 32 << 20;
@@ -21,23 +22,9 @@ const REMEDY: &str = ": check the user of the kubeconfig and its rights";
 /// A request as `kube` builds it, by a type of the HTTP crate that this one does not name.
 pub type Read = axum::http::Request<Vec<u8>>;
 
-/// Why there is no answer.
-#[derive(Debug, Clone)]
-pub struct Refusal {
-    pub kind: FailureKind,
-    pub message: String,
-}
-
-impl Refusal {
-    pub fn new(kind: FailureKind, message: &str) -> Self {
-        Self { kind, message: clean_line(message, MAX_MESSAGE_CHARS) }
-    }
-}
-
-impl From<Refusal> for SourceError {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.kind, refusal.message)
-    }
+/// Why there is no answer, cleaned.
+pub fn refusal(kind: FailureKind, message: &str) -> SourceError {
+    SourceError::new(kind, clean_line(message, MAX_MESSAGE_CHARS))
 }
 
 /// What the API server says of a request that it does not serve (`Status` of the API).
@@ -52,32 +39,24 @@ struct Status {
 ///
 /// # Errors
 /// No connection, an answer that is an error or leads elsewhere, that breaks off, or that is too large.
-pub async fn send(client: &Client, url: &str, request: Read) -> Result<Vec<u8>, Refusal> {
+pub async fn send(client: &Client, url: &str, request: Read) -> Result<Vec<u8>, SourceError> {
     let url = format!("{}{}", url.trim_end_matches('/'), request.uri().path());
     let answer = client.send(request.map(kube::client::Body::from)).await.map_err(|error| unreachable(&url, &error))?;
     let (parts, body) = answer.into_parts();
     if parts.status.is_success() {
-        return read(body, MAX_ANSWER_BYTES).await.map_err(|broken| broken.refusal(&url));
+        return read(body, MAX_ANSWER_BYTES).await.map_err(|broken| broken.told(&url));
     }
-    let location = parts.headers.get("location").and_then(|value| value.to_str().ok());
-    if let Some(place) = location.filter(|_| parts.status.is_redirection()) {
-        // Without the query, which may hold a secret.
-        let place = Url::parse(place).map_or_else(|_| place.to_owned(), |url| http::shown(&url));
-        let message =
-            format!("{url} answered {}: it redirects to {place}: configure that address", parts.status.as_u16());
-        return Err(Refusal::new(FailureKind::SourceError, &message));
+    let elsewhere = Url::parse(&url).ok().and_then(|from| http::redirect_words(&from, parts.status, &parts.headers));
+    if let Some(words) = elsewhere {
+        let message = format!("{url} answered {}: {words}", parts.status.as_u16());
+        return Err(refusal(FailureKind::SourceError, &message));
     }
     let said = read(body, MAX_ERROR_BYTES).await.unwrap_or_default();
     Err(refused(&url, parts.status, &String::from_utf8_lossy(&said)))
 }
 
-fn refused(url: &str, status: StatusCode, said: &str) -> Refusal {
+fn refused(url: &str, status: StatusCode, said: &str) -> SourceError {
     let code = status.as_u16();
-    let kind = match code {
-        401 | 403 | 407 => FailureKind::Unauthorized,
-        408 | 429 | 502..=504 => FailureKind::Unavailable,
-        _ => FailureKind::SourceError,
-    };
     let message = match serde_json::from_str::<Status>(said) {
         Ok(Status { reason: Some(reason), message }) if !reason.is_empty() => {
             format!("{}: {message}", reason.to_lowercase())
@@ -86,19 +65,19 @@ fn refused(url: &str, status: StatusCode, said: &str) -> Refusal {
         // A proxy before the server answers in its own words.
         Err(_) => format!("{url} answered {code}: {}", http::error_words(said, status)),
     };
-    let mut refusal = Refusal::new(kind, &message);
+    let mut refused = refusal(kind_of_status(code), &message);
     if code == 401 {
-        refusal.message.push_str(REMEDY);
+        refused.message.push_str(REMEDY);
     }
-    refusal
+    refused
 }
 
-fn unreachable(url: &str, error: &kube::Error) -> Refusal {
+fn unreachable(url: &str, error: &kube::Error) -> SourceError {
     let why = match error {
         kube::Error::Service(inner) => causes(&**inner),
         error => causes(error),
     };
-    Refusal::new(FailureKind::Unavailable, &format!("cannot reach {url}: {why}"))
+    refusal(FailureKind::Unavailable, &format!("cannot reach {url}: {why}"))
 }
 
 /// Why a body could not be read.
@@ -108,13 +87,13 @@ enum Broken {
 }
 
 impl Broken {
-    fn refusal(self, url: &str) -> Refusal {
+    fn told(self, url: &str) -> SourceError {
         match self {
-            Self::Off(why) => Refusal::new(FailureKind::Unavailable, &format!("the answer of {url} broke off: {why}")),
+            Self::Off(why) => refusal(FailureKind::Unavailable, &format!("the answer of {url} broke off: {why}")),
             Self::TooLarge => {
                 let most = MAX_ANSWER_BYTES >> 20;
                 let message = format!("{url} answered over {most} MiB: name namespaces in the configuration");
-                Refusal::new(FailureKind::SourceError, &message)
+                refusal(FailureKind::SourceError, &message)
             }
         }
     }
@@ -156,8 +135,8 @@ mod tests {
     fn a_refusal_is_told_in_the_servers_words_with_what_to_do() {
         let status = r#"{"kind":"Status","reason":"Forbidden","message":"pods is forbidden"}"#;
         let said = |status, text| {
-            let refusal = refused("http://k/api/v1/pods", StatusCode::from_u16(status).unwrap(), text);
-            (refusal.kind, refusal.message)
+            let refused = refused("http://k/api/v1/pods", StatusCode::from_u16(status).unwrap(), text);
+            (refused.kind, refused.message)
         };
         assert_eq!(said(403, status), (FailureKind::Unauthorized, "forbidden: pods is forbidden".to_owned()));
         let proxy = "http://k/api/v1/pods answered 401: who are you?: check the user of the kubeconfig and its rights";

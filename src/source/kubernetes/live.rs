@@ -18,7 +18,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::exchange::{Refusal, causes, send};
+use super::exchange::{causes, refusal, send};
 use super::inventory::Inventory;
 use super::select;
 use crate::domain::text::clean_line;
@@ -190,7 +190,7 @@ impl Cluster {
         }
         match refusals.into_iter().next() {
             // Nothing at all could be listed: that is no answer.
-            Some(first) if inventory.kinds.is_empty() => Err(first.into()),
+            Some(first) if inventory.kinds.is_empty() => Err(first),
             _ => Ok(Arc::new(inventory)),
         }
     }
@@ -216,7 +216,7 @@ impl Cluster {
             return List::together(futures::future::join_all(each).await);
         }
         let all = list(connection, resource, None).await;
-        if !matches!(&all.refusal, Some(Refusal { kind: FailureKind::Unauthorized, .. })) {
+        if !matches!(&all.refusal, Some(SourceError { kind: FailureKind::Unauthorized, .. })) {
             return all;
         }
         let one = namespace.unwrap_or(&connection.default_namespace);
@@ -257,7 +257,7 @@ struct List {
     notes: Vec<String>,
     /// The one namespace that was looked at, where all would be forbidden.
     only_in: Option<String>,
-    refusal: Option<Refusal>,
+    refusal: Option<SourceError>,
 }
 
 impl List {
@@ -293,7 +293,7 @@ async fn list(connection: &Connection, resource: Resource, namespace: Option<&st
         let request = match Request::new(&path).list(&parameters) {
             Ok(request) => request,
             Err(error) => {
-                found.refusal = Some(Refusal::new(FailureKind::SourceError, &error.to_string()));
+                found.refusal = Some(refusal(FailureKind::SourceError, &error.to_string()));
                 return found;
             }
         };
@@ -323,7 +323,7 @@ async fn list(connection: &Connection, resource: Resource, namespace: Option<&st
 }
 
 /// A page with the token of the next one.
-fn continued(path: &str, page: Vec<u8>) -> Result<(Vec<u8>, Option<String>), Refusal> {
+fn continued(path: &str, page: Vec<u8>) -> Result<(Vec<u8>, Option<String>), SourceError> {
     match serde_json::from_slice::<Page>(&page) {
         Ok(read) => Ok((page, read.metadata.r#continue.filter(|token| !token.is_empty()))),
         Err(error) => {
@@ -332,14 +332,14 @@ fn continued(path: &str, page: Vec<u8>) -> Result<(Vec<u8>, Option<String>), Ref
                 _ => format!("no list ({error})"),
             };
             let message = format!("{path} answered {what}: is this the address of the API server?");
-            Err(Refusal::new(FailureKind::SourceError, &message))
+            Err(refusal(FailureKind::SourceError, &message))
         }
     }
 }
 
-async fn get(connection: &Connection, path: &str) -> Result<Vec<u8>, Refusal> {
+async fn get(connection: &Connection, path: &str) -> Result<Vec<u8>, SourceError> {
     let request = Request::new(path).list(&ListParams::default());
-    let request = request.map_err(|error| Refusal::new(FailureKind::SourceError, &error.to_string()))?;
+    let request = request.map_err(|error| refusal(FailureKind::SourceError, &error.to_string()))?;
     send(&connection.client, &connection.url, request).await
 }
 
