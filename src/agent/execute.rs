@@ -17,28 +17,27 @@ pub(super) async fn run(state: &State, task: &Task, crew: &Crew, cancel: &Cancel
     let Some(step) = state.plan.next_pending().cloned() else { return NodeOutput::edges(Vec::new()) };
     crew.events.emit(EventKind::StepStarted { step: step.id, question: step.question.clone() });
     let broken_off = crew.steering.begin_step(step.id, cancel);
-    let (mut worked, usages) = react(state, &step, task, crew, &broken_off).await;
-    if let Update::Worked { conclusion, is_skipped, .. } = &mut worked {
-        *is_skipped = crew.steering.end_step(step.id);
-        if *is_skipped && conclusion.is_empty() {
-            *conclusion = state.facts.lang.pick("skipped by the engineer", "已由值班工程师跳过").to_owned();
-        }
-        crew.events.emit(EventKind::StepEnded { step: step.id, conclusion: conclusion.clone() });
+    let Worked { calls, mut conclusion, usages } = react(state, &step, task, crew, &broken_off).await;
+    let is_skipped = crew.steering.end_step(step.id);
+    if is_skipped && conclusion.is_empty() {
+        conclusion = state.facts.lang.pick("skipped by the engineer", "已由值班工程师跳过").to_owned();
     }
-    let mut updates = vec![worked];
+    crew.events.emit(EventKind::StepEnded { step: step.id, conclusion: conclusion.clone() });
+    let mut updates = vec![Update::Worked { step: step.id, calls, conclusion, is_skipped }];
     updates.extend(usages.into_iter().map(Update::Used));
     NodeOutput::edges(updates)
 }
 
+/// What came of the loop.
+struct Worked {
+    calls: Vec<(Call, Outcome)>,
+    conclusion: String,
+    usages: Vec<Usage>,
+}
+
 /// The loop itself, on a working copy of the state: the graph merges the same calls in the same order afterwards,
 /// so that evidence gets the same numbers.
-async fn react(
-    state: &State,
-    step: &Step,
-    task: &Task,
-    crew: &Crew,
-    cancel: &CancellationToken,
-) -> (Update, Vec<Usage>) {
+async fn react(state: &State, step: &Step, task: &Task, crew: &Crew, cancel: &CancellationToken) -> Worked {
     let mut local = state.clone();
     let mut made: Vec<(Call, Outcome)> = Vec::new();
     let mut usages = Vec::new();
@@ -77,7 +76,7 @@ async fn react(
             }
         }
     }
-    (Update::Worked { step: step.id, calls: made, conclusion, is_skipped: false }, usages)
+    Worked { calls: made, conclusion, usages }
 }
 
 /// Makes the calls, all at once; one that was answered before is answered from memory, and its reader is told.

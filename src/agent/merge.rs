@@ -48,10 +48,8 @@ pub(super) fn merge(state: &mut State, update: Update, zone: &TimeZone) -> Vec<E
         }
         Update::Planned(plan) => state.plan = plan,
         Update::Worked { step, calls, conclusion, is_skipped } => {
-            work_step(state, step, calls, conclusion, zone);
-            if is_skipped && let Some(step) = state.plan.steps.iter_mut().find(|known| known.id == step) {
-                step.state = StepState::Skipped;
-            }
+            let skipped = is_skipped.then_some(StepState::Skipped);
+            work_step(state, step, calls, conclusion, skipped, zone);
         }
         Update::Revised { pending, reason } => {
             for step in state.plan.steps.iter_mut().filter(|step| step.state == StepState::Pending) {
@@ -91,14 +89,22 @@ fn told(state: &mut State, text: &str, zone: &TimeZone) {
     });
 }
 
-fn work_step(state: &mut State, id: u32, calls: Vec<(Call, Outcome)>, conclusion: String, zone: &TimeZone) {
+/// `ended`: how the step ended, where its calls do not tell.
+fn work_step(
+    state: &mut State,
+    id: u32,
+    calls: Vec<(Call, Outcome)>,
+    conclusion: String,
+    ended: Option<StepState>,
+    zone: &TimeZone,
+) {
     let failed = !calls.is_empty() && calls.iter().all(|(_, outcome)| matches!(outcome, Outcome::Failure(_)));
     let mut evidence = Vec::new();
     for (call, outcome) in calls {
         evidence.extend(record(state, call, outcome, Some(id), zone));
     }
     if let Some(step) = state.plan.steps.iter_mut().find(|step| step.id == id) {
-        step.state = if failed { StepState::Failed } else { StepState::Done };
+        step.state = ended.unwrap_or(if failed { StepState::Failed } else { StepState::Done });
         step.conclusion = Some(conclusion);
         step.evidence = evidence;
     }
