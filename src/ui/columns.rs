@@ -63,7 +63,7 @@ mod tests {
     fn texts_are_cut_and_padded_by_display_width() {
         assert_eq!([cut("连接池超时", 7), cut("ab", 7), cut("abc", 1)], ["连接..", "ab", "."]);
         assert_eq!([pad("连接池超时", 8), pad_left("7 ms", 6)], ["连接池..", "  7 ms"]);
-        assert_eq!(pad("", 0), "");
+        assert_eq!([pad("连接池超时", 7), pad("ab", 4), pad("", 0)], ["连接.. ", "ab  ", ""]);
     }
 
     #[test]

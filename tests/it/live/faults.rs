@@ -14,11 +14,14 @@ use crate::servers::http::{Reply, Served, nobody};
 const LIST: &str = r#"{"status":"success","data":[]}"#;
 const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
 
-/// A source of metrics beside some of the log lines of the example: all that are no routine, and a tenth of those.
-fn beside_logs(metrics: &str) -> Setting {
+fn metrics(url: &str) -> String {
+    format!("[sources.bad]\nkind = \"prometheus\"\nurl = \"{url}\"")
+}
+
+/// Sources beside some of the log lines of the example: all that are no routine, and a tenth of those.
+fn beside_logs(sources: &str) -> Setting {
     let setting = Setting::with(&format!(
-        "[sources.bad]\nkind = \"prometheus\"\n{metrics}\n\
-         [sources.host]\nkind = \"files\"\ntimezone = \"Asia/Shanghai\"\npaths = [\"logs\"]\n"
+        "{sources}\n[sources.host]\nkind = \"files\"\ntimezone = \"Asia/Shanghai\"\npaths = [\"logs\"]\n"
     ));
     let to = setting.folder.path().join("logs/order-service");
     std::fs::create_dir_all(&to).unwrap();
@@ -93,7 +96,7 @@ fn faults() -> Vec<(&'static str, Option<Served>, String, &'static str, &'static
 #[test]
 fn a_source_in_trouble_is_told_and_hides_no_other() {
     let server = Served::start(|asked| Reply::json(if asked.path() == "/api/v1/series" { LIST } else { EMPTY }));
-    let (_, healthy, _) = diagnose(&beside_logs(&format!("url = \"{}\"", server.url())), &[]);
+    let (_, healthy, _) = diagnose(&beside_logs(&metrics(&server.url())), &[]);
     assert_eq!(strip(&healthy)[..2], ["bad empty", "host ok"]);
     let logs = |document: &Value| -> Vec<Value> {
         let evidence = document["evidence"].as_array().unwrap().iter();
@@ -101,7 +104,7 @@ fn a_source_in_trouble_is_told_and_hides_no_other() {
     };
     assert!(logs(&healthy).len() > 3);
     for (name, _server, url, status, word) in faults() {
-        let (code, document, took) = diagnose(&beside_logs(&format!("url = \"{url}\"")), &[]);
+        let (code, document, took) = diagnose(&beside_logs(&metrics(&url)), &[]);
         assert_eq!(logs(&document), logs(&healthy), "{name}");
         assert_eq!(cause(&document), POOL, "{name}");
         assert_eq!((code, document["status"].as_str()), (0, Some("complete")), "{name}: {}", document["status_reason"]);
@@ -119,15 +122,12 @@ fn a_source_in_trouble_is_told_and_hides_no_other() {
 #[test]
 fn every_kind_of_source_tells_its_trouble() {
     for (name, _server, url, status, word) in faults() {
-        let setting = beside_logs("url = \"http://127.0.0.1:1\"");
-        let file = setting.folder.path().join("oncall.toml");
-        let host = std::fs::read_to_string(&file).unwrap();
-        let host = &host[host.find("[sources.host]").unwrap()..];
-        let cluster = super::kubernetes::table_of(setting.folder.path(), &url, "");
-        let others = ["loki", "elasticsearch", "victorialogs"]
-            .map(|kind| format!("[sources.{kind}]\nkind = \"{kind}\"\nurl = \"{url}\"\n"));
-        std::fs::write(&file, format!("{host}{cluster}{}", others.concat())).unwrap();
-        let (code, document, took) = diagnose(&setting, &[]);
+        let kubeconfig = tempfile::tempdir().unwrap();
+        let mut sources = super::kubernetes::table_of(kubeconfig.path(), &url, "");
+        for kind in ["loki", "elasticsearch", "victorialogs"] {
+            sources.push_str(&format!("[sources.{kind}]\nkind = \"{kind}\"\nurl = \"{url}\"\n"));
+        }
+        let (code, document, took) = diagnose(&beside_logs(&sources), &[]);
         assert_eq!((code, cause(&document)), (0, POOL), "{name}: {document:#}");
         assert_has(&document, &["host ok"]);
         for kind in ["cluster", "elasticsearch", "loki", "victorialogs"] {
@@ -173,7 +173,7 @@ fn a_clock_that_is_off_is_told() {
         "/api/v1/series" => Reply { body: LIST.into(), ..hour_ahead() },
         _ => hour_ahead(),
     });
-    let (code, document, _) = diagnose(&beside_logs(&format!("url = \"{}\"", server.url())), &[]);
+    let (code, document, _) = diagnose(&beside_logs(&metrics(&server.url())), &[]);
     assert_eq!(code, 0);
     let detail = source(&document, "bad")["detail"].as_str().unwrap();
     assert!(detail.contains("ahead of this machine's: its times may be off"), "{detail}");
