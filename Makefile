@@ -25,19 +25,22 @@ test:
 	$(CARGO) test --locked --workspace
 	ONCALL_AGENT_TOOL_TIMEOUT=2m $(BIN) --data-dir $(DEMO_DATA) eval examples
 
-# What needs servers that are no part of a distribution: a real small model behind llama.cpp's server, which
-# LLAMA_SERVER and LLAMA_MODEL name, and MCP servers from npm and PyPI, which are installed (those of Prometheus,
-# Alertmanager, Grafana and Kubernetes among them). They fail, and say what is missing, where it is.
+# What needs servers that are no part of a distribution: the API server of Kubernetes and VictoriaLogs, which are compiled
+# (half an hour, once), MCP servers from npm and PyPI, which are installed (those of Prometheus, Alertmanager, Grafana and
+# Kubernetes among them), and a real small model behind llama.cpp's server, which LLAMA_SERVER and LLAMA_MODEL name.
+# They fail, and say what is missing, where it is.
 test-servers:
 	.ci/install test
 	.ci/install servers
+	$(CARGO) test --locked --workspace --test it live::compiled -- --ignored
 	$(CARGO) test --locked --workspace --test it mcp_others -- --ignored
 	$(CARGO) test --locked --workspace --test it real_model -- --ignored
 
 # What the build server runs: formatting, lints and the tests. The last lines say what that leaves out.
 ci: fmt clippy test
-	@echo "ci: passed. Not run: 'make test-servers' (llama.cpp's server, which has to be built first, and MCP servers from npm"
-	@echo "    and PyPI; Kubernetes and Loki are answered by hand in the tests), 'make eval' (public data beside the clone), 'make bench'."
+	@echo "ci: passed. Not run: 'make test-servers' (Kubernetes, VictoriaLogs and llama.cpp's server, which have to be compiled first,"
+	@echo "    and MCP servers from npm and PyPI; Kubernetes, VictoriaLogs and Loki are answered by hand in the tests above),"
+	@echo "    'make eval' (public data beside the clone), 'make bench'."
 
 fmt:
 	$(CARGO) fmt --check
@@ -52,7 +55,7 @@ eval: build
 	python3 ../shared/eval/score_retrieval.py $(BIN)
 
 bench:
-	$(CARGO) build --locked --release
+	$(CARGO) build --locked --release --workspace --bin oncall --bench tui --bench embedding
 	benches/run $(CARGO_TARGET_DIR)/release/oncall
 
 # The manual page, for `man -l oncall.1`.

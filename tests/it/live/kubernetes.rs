@@ -1,5 +1,5 @@
 //! Kubernetes: an API server written by hand that gives the lists of the example's files, since a real one takes half an hour
-//! to build. What it gives is what `kubectl` printed of a cluster.
+//! to build (`compiled.rs` asks it). What it gives is what `kubectl` printed of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,12 @@ pub fn table_of(folder: &std::path::Path, url: &str, more: &str) -> String {
     });
     let path = folder.join("kubeconfig");
     std::fs::write(&path, config.to_string()).unwrap();
-    format!("[sources.cluster]\nkind = \"kubernetes\"\nkubeconfig = {}\n{more}\n", super::toml_path(&path))
+    table_with(&path, more)
+}
+
+/// The table of a source with this kubeconfig.
+pub fn table_with(kubeconfig: &std::path::Path, more: &str) -> String {
+    format!("[sources.cluster]\nkind = \"kubernetes\"\nkubeconfig = {}\n{more}\n", super::toml_path(kubeconfig))
 }
 
 fn setting(server: &Served, more: &str) -> Setting {
@@ -101,7 +106,7 @@ fn setting(server: &Served, more: &str) -> Setting {
     setting
 }
 
-fn kinds(answer: &Value) -> BTreeMap<String, usize> {
+pub fn kinds(answer: &Value) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for finding in answer["output"]["findings"].as_array().unwrap() {
         *kinds.entry(finding["type"].as_str().unwrap().to_owned()).or_default() += 1;
@@ -109,7 +114,7 @@ fn kinds(answer: &Value) -> BTreeMap<String, usize> {
     kinds
 }
 
-const STATUS: [&str; 4] = ["tools", "call", "workload_status", "{\"service\": \"order-service\"}"];
+pub const STATUS: [&str; 4] = ["tools", "call", "workload_status", "{\"service\": \"order-service\"}"];
 
 #[test]
 fn a_cluster_gives_the_same_facts_as_files_of_kubectl_by_get_alone() {

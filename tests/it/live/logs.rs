@@ -1,5 +1,5 @@
-//! Stores of logs: two emulators of search servers, and a Loki and a VictoriaLogs written by hand (no real ones can be had
-//! in a test).
+//! Stores of logs: two emulators of search servers, and a Loki and a VictoriaLogs written by hand (a Loki cannot be had;
+//! `compiled.rs` asks a real VictoriaLogs).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::servers::http::{Asked, Reply, Served};
 use crate::servers::search::{Search, SearchServer};
 
 /// About the example, which is set in the present.
-fn example_query() -> String {
+pub fn example_query() -> String {
     let at = |minutes: i64| fired_at() + jiff::SignedDuration::from_mins(minutes);
     json!({"service": "order-service", "start": at(-15).to_string(), "end": at(15).to_string()}).to_string()
 }
@@ -18,11 +18,11 @@ fn example_query() -> String {
 const QUERY: &str =
     "{\"service\": \"order-service\", \"start\": \"2026-03-04T06:15:00Z\", \"end\": \"2026-03-04T06:45:00Z\"}";
 
-fn search(setting: &Setting, query: &str) -> Value {
+pub fn search(setting: &Setting, query: &str) -> Value {
     setting.document(&["tools", "call", "search_logs", query], 0)["output"].clone()
 }
 
-fn volume(output: &Value) -> &Value {
+pub fn volume(output: &Value) -> &Value {
     &output["findings"][0]
 }
 
@@ -68,7 +68,7 @@ fn both_dialects_of_search_give_what_the_files_give() {
     }
 }
 
-fn search_files(query: &str) -> Value {
+pub fn search_files(query: &str) -> Value {
     let folder = super::example();
     let args = ["tools", "call", "search_logs", query, "--incident", folder.to_str().unwrap()];
     Setting::with("").document(&args, 0)["output"].clone()

@@ -1,6 +1,7 @@
 //! Live sources: real servers where they can be had (Prometheus, Alertmanager, emulators of search servers), answers written by
 //! hand for the others (Kubernetes, Loki), and what can go wrong with each.
 
+mod compiled;
 mod faults;
 pub mod kubernetes;
 mod logs;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::kubernetes::{Rights, cluster, table};
 use super::{POOL, Setting, cause, log_documents, prometheus, strip};
 use crate::servers::alertmanager::Alertmanager;
+use crate::servers::prometheus::Prometheus;
 use crate::servers::search::{Search, SearchServer};
 
 /// The alert of the example as Prometheus sends it, and two that are kept quiet.
@@ -23,38 +24,62 @@ fn alerts() -> Value {
     ])
 }
 
-#[test]
-fn the_order_service_is_diagnosed_from_live_sources_as_from_files() {
-    let (metrics, alertmanager, cluster) = (prometheus(), Alertmanager::start(), cluster(Rights::All));
-    alertmanager.fire(&alerts());
-    alertmanager.silence("alertname", "DbPoolExhausted", "known since Monday");
-    let documents = log_documents();
-    for which in [Search::OpenSearch, Search::Elasticsearch] {
-        let logs = SearchServer::start(which);
-        logs.store("logs-shop", &documents);
-        let setting = Setting::with("");
+/// Servers that hold the example's alerts and metrics.
+pub struct Watching {
+    metrics: Prometheus,
+    alertmanager: Alertmanager,
+}
+
+impl Watching {
+    pub fn start() -> Self {
+        let watching = Self { metrics: prometheus(), alertmanager: Alertmanager::start() };
+        watching.alertmanager.fire(&alerts());
+        watching.alertmanager.silence("alertname", "DbPoolExhausted", "known since Monday");
+        watching
+    }
+
+    /// Diagnoses what fires, with these and `tables` (a `cluster` and the source `logs` among them) as the sources; the
+    /// verdict is that of the files.
+    pub fn diagnose(&self, setting: &Setting, tables: &str, logs: &str) {
         let tables = format!(
-            "[sources.alerts]\nkind = \"alertmanager\"\nurl = \"{}\"\n[sources.prod]\nkind = \"prometheus\"\nurl = \"{}\"\n\
-             [sources.es]\nkind = \"elasticsearch\"\nurl = \"{}\"\nlimit = 200000\n{}",
-            alertmanager.url(),
-            metrics.url(),
-            logs.url(),
-            table(setting.folder.path(), &cluster, "")
+            "[sources.alerts]\nkind = \"alertmanager\"\nurl = \"{}\"\n[sources.prod]\nkind = \"prometheus\"\nurl = \"{}\"\n{tables}",
+            self.alertmanager.url(),
+            self.metrics.url(),
         );
         std::fs::write(setting.folder.path().join("oncall.toml"), tables).unwrap();
         let (code, out, err) = setting.run(&["diagnose", "--from-alertmanager", "--json", "--lang", "en"]);
         assert_eq!(code, 0, "{err}");
         let document: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(cause(&document), POOL, "{which:?}");
-        assert_eq!(strip(&document), ["cluster ok", "es ok", "prod ok", "runbook_url empty"], "{which:?}");
+        assert_eq!(cause(&document), POOL, "{logs}");
+        let mut want = ["cluster ok".to_owned(), format!("{logs} ok"), "prod ok".into(), "runbook_url empty".into()];
+        want.sort();
+        assert_eq!(strip(&document), want);
         assert!(err.contains("2 alerts firing, 2 quiet"), "{err}");
         assert!(err.contains("silenced by ann until ") && err.contains(": known since Monday"), "{err}");
         assert!(err.contains("inhibited by http_requests_error_rate"), "{err}");
-        assert!(cluster.asked().iter().all(|asked| asked.method == "GET"));
 
         let kinds: std::collections::BTreeSet<&str> =
             document["evidence"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
         assert!(kinds.is_superset(&["log", "metric", "status"].into()), "{kinds:?}");
+    }
+}
+
+/// The table of a search server that holds the example's logs.
+pub fn search_table(logs: &SearchServer) -> String {
+    format!("[sources.es]\nkind = \"elasticsearch\"\nurl = \"{}\"\nlimit = 200000\n", logs.url())
+}
+
+#[test]
+fn the_order_service_is_diagnosed_from_live_sources_as_from_files() {
+    let (watching, cluster) = (Watching::start(), cluster(Rights::All));
+    let documents = log_documents();
+    for which in [Search::OpenSearch, Search::Elasticsearch] {
+        let logs = SearchServer::start(which);
+        logs.store("logs-shop", &documents);
+        let setting = Setting::with("");
+        let tables = search_table(&logs) + &table(setting.folder.path(), &cluster, "");
+        watching.diagnose(&setting, &tables, "es");
+        assert!(cluster.asked().iter().all(|asked| asked.method == "GET"), "{which:?}");
     }
 }
 

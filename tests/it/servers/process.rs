@@ -17,6 +17,7 @@ pub struct Process {
     pub address: SocketAddr,
     /// Where its data may live.
     folder: tempfile::TempDir,
+    scheme: &'static str,
 }
 
 impl Process {
@@ -27,6 +28,26 @@ impl Process {
         arguments: impl FnOnce(SocketAddr, &Path) -> Vec<String>,
         ready: &str,
         install: &str,
+    ) -> Self {
+        Self::launch(program, arguments, install, "http").until(ready, &client())
+    }
+
+    /// One that speaks HTTPS, with a certificate that `authority` (PEM) vouches for.
+    pub fn start_over_tls(
+        program: &Path,
+        arguments: impl FnOnce(SocketAddr, &Path) -> Vec<String>,
+        ready: &str,
+        install: &str,
+        authority: &str,
+    ) -> Self {
+        Self::launch(program, arguments, install, "https").until(ready, &client_that_trusts(authority))
+    }
+
+    fn launch(
+        program: &Path,
+        arguments: impl FnOnce(SocketAddr, &Path) -> Vec<String>,
+        install: &str,
+        scheme: &'static str,
     ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         // The port is free when it is asked for; the server takes it at once.
@@ -40,16 +61,14 @@ impl Process {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {}: {error}; {install}", program.display()));
-        let mut process = Self { child, address, folder };
-        process.wait(ready);
-        process
+        Self { child, address, folder, scheme }
     }
 
-    fn wait(&mut self, ready: &str) {
+    fn until(mut self, ready: &str, client: &reqwest::Client) -> Self {
         let url = format!("{}{ready}", self.url());
         for _ in 0..POLLS {
-            if get(&url).is_ok() {
-                return;
+            if get(client, &url).is_ok() {
+                return self;
             }
             if let Some(status) = self.child.try_wait().expect("the state of the child") {
                 let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
@@ -61,7 +80,7 @@ impl Process {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 }
 
@@ -83,8 +102,7 @@ fn blocking<T: Send>(work: impl Future<Output = T> + Send) -> T {
     })
 }
 
-pub fn get(url: &str) -> Result<String, String> {
-    let client = client();
+fn get(client: &reqwest::Client, url: &str) -> Result<String, String> {
     blocking(async move {
         let answer = client.get(url).send().await.and_then(|answer| answer.error_for_status());
         match answer {
@@ -108,4 +126,10 @@ pub fn post(url: &str, kind: &str, body: String) -> Value {
 
 fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// A client that takes the certificates for which `authority` (PEM) vouches.
+pub fn client_that_trusts(authority: &str) -> reqwest::Client {
+    let authority = reqwest::Certificate::from_pem(authority.as_bytes()).unwrap();
+    reqwest::Client::builder().no_proxy().tls_certs_only([authority]).build().unwrap()
 }

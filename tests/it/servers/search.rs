@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::compiled::test_servers;
 use super::process::{Process, post};
 
 const INSTALL: &str = "the search emulators are needed for this test: .ci/install test";
@@ -57,10 +58,7 @@ impl SearchServer {
 
 /// Where `.ci/install test` put them.
 fn program(which: Search) -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let packages = cache.unwrap_or_default().join("oncall/test-servers");
-    let program = packages.join(match which {
+    let program = test_servers().join(match which {
         Search::OpenSearch => "osmem_server/bin/osmem-server",
         Search::Elasticsearch => "noida_db/noida-db",
     });
