@@ -238,8 +238,10 @@ impl Scanner {
     /// What was held is part of the shape after all.
     #[inline]
     fn release(&mut self) {
-        self.pieces.append(&mut self.held);
-        self.held_variable = false;
+        if !self.held.is_empty() {
+            self.pieces.append(&mut self.held);
+            self.held_variable = false;
+        }
     }
 }
 
@@ -282,7 +284,7 @@ fn is_path(word: &[u8], kinds: u8) -> bool {
 /// Host names and packages with two dots or more. A class name, and above all that of an exception, tells what
 /// happened: it stays.
 fn is_dotted_name(word: &[u8]) -> bool {
-    if memchr::memchr_iter(b'.', word).count() < 2 || memchr::memmem::find(word, b"..").is_some() {
+    if word.iter().filter(|c| **c == b'.').count() < 2 || word.windows(2).any(|two| two == b"..") {
         return false;
     }
     let last = word.rsplit(|c| *c == b'.').next().unwrap_or(word);
@@ -332,50 +334,55 @@ fn is_port(rest: &[u8]) -> bool {
 }
 
 fn is_unit(word: &[u8]) -> bool {
-    const UNITS: [&[u8]; 41] = [
-        b"b",
-        b"kb",
-        b"mb",
-        b"gb",
-        b"tb",
-        b"kib",
-        b"mib",
-        b"gib",
-        b"tib",
-        b"byte",
-        b"bytes",
-        b"ns",
-        b"us",
-        b"ms",
-        b"s",
-        b"sec",
-        b"secs",
-        b"second",
-        b"seconds",
-        b"m",
-        b"min",
-        b"mins",
-        b"minute",
-        b"minutes",
-        b"h",
-        b"hr",
-        b"hrs",
-        b"hour",
-        b"hours",
-        b"d",
-        b"day",
-        b"days",
-        b"hz",
-        b"khz",
-        b"mhz",
-        b"ghz",
-        b"millis",
-        b"milliseconds",
-        b"microseconds",
-        b"nanoseconds",
-        b"msec",
-    ];
-    word.len() <= 12 && UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
+    /// No unit is longer.
+    const LONGEST: usize = b"microseconds".len();
+    let mut lower = [0; LONGEST];
+    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    lower.copy_from_slice(word);
+    lower.make_ascii_lowercase();
+    matches!(
+        &*lower,
+        b"b" | b"kb"
+            | b"mb"
+            | b"gb"
+            | b"tb"
+            | b"kib"
+            | b"mib"
+            | b"gib"
+            | b"tib"
+            | b"byte"
+            | b"bytes"
+            | b"ns"
+            | b"us"
+            | b"ms"
+            | b"msec"
+            | b"millis"
+            | b"milliseconds"
+            | b"microseconds"
+            | b"nanoseconds"
+            | b"s"
+            | b"sec"
+            | b"secs"
+            | b"second"
+            | b"seconds"
+            | b"m"
+            | b"min"
+            | b"mins"
+            | b"minute"
+            | b"minutes"
+            | b"h"
+            | b"hr"
+            | b"hrs"
+            | b"hour"
+            | b"hours"
+            | b"d"
+            | b"day"
+            | b"days"
+            | b"hz"
+            | b"khz"
+            | b"mhz"
+            | b"ghz"
+    )
 }
 
 fn is_truth_value(word: &[u8]) -> bool {
