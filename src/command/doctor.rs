@@ -215,7 +215,11 @@ async fn store(context: &Context, lang: Lang) -> Check {
             "knowledge",
             lang.pick(format!("{} in {location}", counted(count, "passage")), format!("{location} 中有 {count} 段")),
         ),
-        Err(error) => Check::failed("knowledge", error.to_string(), "oncall index --rebuild"),
+        Err(error) => {
+            let is_remote = location.contains("://");
+            let remedy = if is_remote { "[knowledge] store in oncall.toml" } else { "oncall index --rebuild" };
+            Check::failed("knowledge", error.to_string(), remedy)
+        }
     }
 }
 

@@ -407,8 +407,28 @@ fn failure(location: &str, action: &'static str, error: &lancedb::Error) -> Stor
     if chain.iter().any(is_full) {
         return StoreError::DiskFull { location };
     }
-    let why = chain.last().map_or_else(String::new, |cause| cause.to_string());
+    let last = chain.last().map_or_else(String::new, |cause| cause.to_string());
+    let why = if location.contains("://") { remote_words(&last).unwrap_or(last) } else { last };
     StoreError::Failed { location, action, why: crate::domain::text::clean_line(&why, 400) }
+}
+
+/// What an object store said. Its client hands its answer on as the debug text of structures, `Status { status: 404, body:
+/// "<Error><Code>NoSuchBucket…" }` within.
+fn remote_words(text: &str) -> Option<String> {
+    const RIGHTS: &str = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of this key";
+    let after = |mark: &str| text.split_once(mark).map(|(_, rest)| rest);
+    if let Some(status) = after("Status { status: ") {
+        let digits = status.split(|c: char| !c.is_ascii_digit()).next()?;
+        let code = after("<Code>").and_then(|rest| rest.split_once("</Code>")).map_or("", |(code, _)| code);
+        let remedy = match digits {
+            "401" | "403" => RIGHTS,
+            "404" => "make the bucket first, or name another one in [knowledge] store",
+            _ => "check [knowledge] store, AWS_ENDPOINT and AWS_REGION",
+        };
+        return Some(format!("the object store answered {digits} {code}").trim_end().to_owned() + ": " + remedy);
+    }
+    text.contains("kind: Connect")
+        .then(|| "the object store cannot be reached: check AWS_ENDPOINT, AWS_REGION and the network".to_owned())
 }
 
 #[cfg(unix)]
@@ -440,3 +460,37 @@ fn close_to_others(path: &Path) {
 
 #[cfg(not(unix))]
 fn close_to_others(_: &Path) {}
+
+#[cfg(test)]
+mod tests {
+    use super::remote_words;
+
+    #[test]
+    fn an_object_store_is_told_in_words() {
+        let answered = |status: u16, body: &str| {
+            let text = format!(
+                "Failed to connect to namespace: IO {{ source: Generic {{ store: \"S3\", source: ListRequest {{ source: \
+                 RetryError(RetryErrorImpl {{ method: GET, inner: Status {{ status: {status}, body: Some({body:?}) }} }}) }} }} }}"
+            );
+            remote_words(&text).unwrap()
+        };
+        assert_eq!(
+            answered(404, "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchBucket</Code><Message>…</Message></Error>"),
+            "the object store answered 404 NoSuchBucket: make the bucket first, or name another one in [knowledge] store"
+        );
+        assert_eq!(
+            answered(403, "<Error><Code>SignatureDoesNotMatch</Code></Error>"),
+            "the object store answered 403 SignatureDoesNotMatch: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of this key"
+        );
+        assert_eq!(
+            answered(500, ""),
+            "the object store answered 500: check [knowledge] store, AWS_ENDPOINT and AWS_REGION"
+        );
+        let unreachable = "RetryError(RetryErrorImpl { inner: Http(HttpError { kind: Connect, source: reqwest::Error { kind: Request } }) })";
+        assert_eq!(
+            remote_words(unreachable).as_deref(),
+            Some("the object store cannot be reached: check AWS_ENDPOINT, AWS_REGION and the network")
+        );
+        assert_eq!(remote_words("the manifest is torn"), None);
+    }
+}
