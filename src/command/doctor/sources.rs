@@ -128,7 +128,7 @@ async fn ask(name: &str, settings: &SourceSettings, lang: Lang) -> Result<Found,
         SourceAt::Kubernetes(settings) => {
             let cluster = Cluster::new(name, cluster_options(settings));
             let state = cluster.state().await?;
-            Ok(Found { parts: vec![state.url, state.version], newest: None, doubts: state.refused })
+            Ok(Found { doubts: state.refused, ..found([state.url, state.version], None, None) })
         }
         SourceAt::Files(settings) => files(name, settings).await,
     }
@@ -161,7 +161,7 @@ async fn files(name: &str, settings: &FileSettings) -> Result<Found, SourceError
     let services = source.services().await?;
     let named = services.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
     let doubts = if services.is_empty() { vec!["no file names a service".to_owned()] } else { Vec::new() };
-    Ok(Found { parts: vec![counted(services.len(), "service"), named], newest: None, doubts })
+    Ok(Found { doubts, ..found([counted(services.len(), "service"), named], None, None) })
 }
 
 fn unusable(error: HttpError) -> SourceError {

@@ -27,14 +27,22 @@ pub(super) fn read(inventory: &mut Inventory, place: &str, reader: impl Read) ->
     }
 }
 
-/// The items of a list, whose kind is known from where it came.
-pub(super) fn items(reader: impl Read) -> serde_json::Result<Vec<RawItem>> {
-    #[derive(Deserialize)]
-    struct List {
-        items: Option<Vec<RawItem>>,
-    }
-    let list: List = serde_json::from_reader(reader)?;
-    Ok(list.items.unwrap_or_default())
+/// A page of a list, as a server gives it.
+#[derive(Deserialize)]
+pub(super) struct Page {
+    /// `PodList` and the like, or `Status` in place of a list.
+    pub kind: String,
+    pub metadata: Option<PageMetadata>,
+    /// They do not say their kind.
+    pub items: Option<Vec<RawItem>>,
+    /// Of a `Status`, as in HTTP.
+    pub code: Option<u16>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PageMetadata {
+    /// Where the next page begins; empty on the last one.
+    pub r#continue: Option<String>,
 }
 
 /// One document.

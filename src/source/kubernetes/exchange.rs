@@ -55,7 +55,8 @@ pub async fn send(client: &Client, url: &str, request: Read) -> Result<Vec<u8>, 
     Err(refused(&url, parts.status, &String::from_utf8_lossy(&said)))
 }
 
-fn refused(url: &str, status: StatusCode, said: &str) -> SourceError {
+/// What a server at `url` means by a `Status` or another text that came with an HTTP status.
+pub fn refused(url: &str, status: StatusCode, said: &str) -> SourceError {
     let code = status.as_u16();
     let message = match serde_json::from_str::<Status>(said) {
         Ok(Status { reason: Some(reason), message }) if !reason.is_empty() => {

@@ -22,10 +22,18 @@ pub fn pod_is_bad(pod: &PodStatus, window: Window) -> bool {
     !pod.ready || !pod.conditions.is_empty() || pod.containers.iter().any(|c| container_is_bad(c, window))
 }
 
+/// A pod with a container that ended in the window and was started again.
+pub fn pod_restarted(pod: &PodStatus, window: Window) -> bool {
+    pod.containers.iter().any(|container| restarted(container, window))
+}
+
 fn container_is_bad(container: &ContainerStatus, window: Window) -> bool {
-    // A restart of long ago is history; one without a time may be of the window.
-    let restarted = container.restarts > 0 && container.last_termination_at.is_none_or(|at| window.contains(at));
-    restarted || !(container.state == "running" || container.state == "unknown")
+    restarted(container, window) || !(container.state == "running" || container.state == "unknown")
+}
+
+/// A restart of long ago is history; one without a time may be of the window.
+fn restarted(container: &ContainerStatus, window: Window) -> bool {
+    container.restarts > 0 && container.last_termination_at.is_none_or(|at| window.contains(at))
 }
 
 pub fn node_is_bad(node: &NodeStatus) -> bool {

@@ -65,13 +65,10 @@ impl Inventory {
         }
     }
 
-    /// Reads a list whose items do not say their kind, as a server gives it.
-    pub fn read_list(&mut self, place: &str, kind: &str, reader: impl Read) {
-        let items = document::items(reader);
-        match items {
-            Ok(items) => items.into_iter().for_each(|item| self.add_item(place, item, Some(kind), Change::Present)),
-            Err(error) => self.note(format!("{place}: {error}")),
-        }
+    /// Adds the items of a list, which do not say their kind themselves.
+    pub fn add_list(&mut self, place: &str, kind: &str, items: Vec<RawItem>) {
+        self.kinds.insert(kind.to_owned());
+        items.into_iter().for_each(|item| self.add_item(place, item, Some(kind), Change::Present));
     }
 
     /// Says something about what was read, once, cleaned and up to a limit.

@@ -4,7 +4,6 @@
 //! `kubectl get -o json`, read by the same code. What may not be listed is said for each resource; the rest still counts.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,11 +13,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
 use kube::core::params::ListParams;
 use kube::{Client, Config};
+use reqwest::StatusCode;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::exchange::{causes, refusal, send};
+use super::document::Page;
+use super::exchange::{causes, refusal, refused, send};
 use super::inventory::Inventory;
 use super::select;
 use crate::domain::text::clean_line;
@@ -82,7 +83,15 @@ pub struct Cluster {
 
 struct Listed {
     at: Instant,
-    inventory: Arc<OnceCell<Arc<Inventory>>>,
+    listing: Arc<OnceCell<Listing>>,
+}
+
+/// Everything that could be listed.
+#[derive(Clone)]
+struct Listing {
+    inventory: Arc<Inventory>,
+    /// Something that has a namespace may not be listed in all of them.
+    is_partial: bool,
 }
 
 pub(super) struct Connection {
@@ -92,19 +101,12 @@ pub(super) struct Connection {
     url: String,
 }
 
-/// What tells a list from another answer, and its continuation.
-#[derive(Deserialize)]
-struct Page {
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(default)]
-    metadata: PageMetadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PageMetadata {
-    r#continue: Option<String>,
+/// How much of each list is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    Whole,
+    /// One object: enough to know whether it may be.
+    First,
 }
 
 /// How a cluster is, for a check.
@@ -151,39 +153,51 @@ impl Cluster {
 
     /// Everything that may be listed; `namespace` is looked at where not all namespaces may be.
     pub(super) async fn inventory(&self, namespace: Option<&str>) -> Result<Arc<Inventory>, SourceError> {
+        let everywhere = self.listing(None).await;
+        let is_partial = match &everywhere {
+            Ok(listing) => listing.is_partial,
+            Err(refusal) => refusal.kind == FailureKind::Unauthorized,
+        };
+        match namespace.filter(|_| is_partial) {
+            Some(namespace) => self.listing(Some(namespace)).await.map(|listing| listing.inventory),
+            None => everywhere.map(|listing| listing.inventory),
+        }
+    }
+
+    /// What was listed a while ago, or is listed now: once, whoever asks.
+    async fn listing(&self, namespace: Option<&str>) -> Result<Listing, SourceError> {
         let key = namespace.map(str::to_owned);
         let cell = {
             let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
             let known = listed.get(&key).filter(|known| known.at.elapsed() < FRESH);
-            let cell = known.map_or_else(|| Arc::new(OnceCell::new()), |known| Arc::clone(&known.inventory));
+            let cell = known.map_or_else(|| Arc::new(OnceCell::new()), |known| Arc::clone(&known.listing));
             if known.is_none() {
-                listed.insert(key, Listed { at: Instant::now(), inventory: Arc::clone(&cell) });
+                listed.insert(key, Listed { at: Instant::now(), listing: Arc::clone(&cell) });
             }
             cell
         };
-        cell.get_or_try_init(|| self.list_all(namespace)).await.map(Arc::clone)
+        cell.get_or_try_init(|| self.list_all(namespace, Extent::Whole)).await.cloned()
     }
 
-    async fn list_all(&self, namespace: Option<&str>) -> Result<Arc<Inventory>, SourceError> {
-        let connection = self.connection().await?;
-        let listing = RESOURCES.iter().map(|resource| self.list_where_allowed(connection, *resource, namespace));
-        let (lists, events) = tokio::join!(futures::future::join_all(listing), self.list_events(connection, namespace));
-        let mut inventory = Inventory::default();
+    async fn list_all(&self, namespace: Option<&str>, extent: Extent) -> Result<Listing, SourceError> {
+        let lister = Lister { connection: self.connection().await?, extent, inventory: Mutex::default() };
+        let listing = RESOURCES.iter().map(|resource| self.list_where_allowed(&lister, *resource, namespace));
+        let (lists, events) = tokio::join!(futures::future::join_all(listing), self.list_events(&lister, namespace));
+        let mut inventory = lister.inventory.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (mut refusals, mut partly) = (Vec::new(), BTreeMap::<String, Vec<&str>>::new());
+        let mut is_partial = false;
         for (resource, list) in RESOURCES.iter().zip(lists).chain([(&EVENTS[0], events)]) {
-            inventory.kinds.extend((!list.pages.is_empty()).then(|| resource.kind.to_owned()));
-            for page in &list.pages {
-                inventory.read_list(resource.plural, resource.kind, Cursor::new(page));
-            }
             list.notes.into_iter().for_each(|note| inventory.note(note));
             if let Some(namespace) = list.only_in {
                 partly.entry(namespace).or_default().push(resource.plural);
             }
             if let Some(refusal) = list.refusal {
+                is_partial |= resource.is_namespaced && refusal.kind == FailureKind::Unauthorized;
                 inventory.note(format!("{}: {}", resource.plural, refusal.message));
                 refusals.push(refusal);
             }
         }
+        is_partial |= !partly.is_empty();
         for (namespace, plurals) in partly {
             let plurals = plurals.join(", ");
             inventory.note(format!("only namespace {namespace} was looked at: listing all is forbidden for {plurals}"));
@@ -191,36 +205,36 @@ impl Cluster {
         match refusals.into_iter().next() {
             // Nothing at all could be listed: that is no answer.
             Some(first) if inventory.kinds.is_empty() => Err(first),
-            _ => Ok(Arc::new(inventory)),
+            _ => Ok(Listing { inventory: Arc::new(inventory), is_partial }),
         }
     }
 
-    async fn list_events(&self, connection: &Connection, namespace: Option<&str>) -> List {
-        let first = self.list_where_allowed(connection, EVENTS[0], namespace).await;
+    async fn list_events(&self, lister: &Lister<'_>, namespace: Option<&str>) -> List {
+        let first = self.list_where_allowed(lister, EVENTS[0], namespace).await;
         match first.refusal {
             None => first,
             Some(_) => {
-                let second = self.list_where_allowed(connection, EVENTS[1], namespace).await;
+                let second = self.list_where_allowed(lister, EVENTS[1], namespace).await;
                 if second.refusal.is_none() { second } else { first }
             }
         }
     }
 
     /// All namespaces (or those configured), else the one that is asked for or that of the context.
-    async fn list_where_allowed(&self, connection: &Connection, resource: Resource, namespace: Option<&str>) -> List {
+    async fn list_where_allowed(&self, lister: &Lister<'_>, resource: Resource, namespace: Option<&str>) -> List {
         if !resource.is_namespaced {
-            return list(connection, resource, None).await;
+            return lister.list(resource, None).await;
         }
         if !self.options.namespaces.is_empty() {
-            let each = self.options.namespaces.iter().map(|name| list(connection, resource, Some(name)));
+            let each = self.options.namespaces.iter().map(|name| lister.list(resource, Some(name)));
             return List::together(futures::future::join_all(each).await);
         }
-        let all = list(connection, resource, None).await;
+        let all = lister.list(resource, None).await;
         if !matches!(&all.refusal, Some(SourceError { kind: FailureKind::Unauthorized, .. })) {
             return all;
         }
-        let one = namespace.unwrap_or(&connection.default_namespace);
-        let mut inner = list(connection, resource, Some(one)).await;
+        let one = namespace.unwrap_or(&lister.connection.default_namespace);
+        let mut inner = lister.list(resource, Some(one)).await;
         if inner.refusal.is_none() {
             inner.only_in = Some(one.to_owned());
             return inner;
@@ -241,7 +255,7 @@ impl Cluster {
         let connection = self.connection().await?;
         let version = get(connection, "/version").await?;
         let version: Option<Version> = serde_json::from_slice(&version).ok();
-        let inventory = self.inventory(None).await?;
+        let inventory = self.list_all(None, Extent::First).await?.inventory;
         Ok(ClusterState {
             url: connection.url.clone(),
             version: clean_line(&version.map(|version| version.git_version).unwrap_or_default(), 60),
@@ -250,10 +264,9 @@ impl Cluster {
     }
 }
 
-/// The pages of a list, as far as they came.
+/// What came of listing a resource, but for its objects.
 #[derive(Default)]
 struct List {
-    pages: Vec<Vec<u8>>,
     notes: Vec<String>,
     /// The one namespace that was looked at, where all would be forbidden.
     only_in: Option<String>,
@@ -267,7 +280,6 @@ impl List {
         let refused = lists.iter().filter(|list| list.refusal.is_some()).count();
         let everywhere = refused == lists.len();
         for mut list in lists {
-            all.pages.append(&mut list.pages);
             all.notes.append(&mut list.notes);
             match list.refusal {
                 Some(refusal) if everywhere => all.refusal = Some(refusal),
@@ -279,62 +291,89 @@ impl List {
     }
 }
 
-/// Lists a resource page by page; what came before a failure or the end of the time is kept.
-async fn list(connection: &Connection, resource: Resource, namespace: Option<&str>) -> List {
-    let Resource { group, plural, .. } = resource;
-    let path = match namespace {
-        Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
-        None => format!("{group}/{plural}"),
-    };
-    let until = Instant::now() + LIST_TIME;
-    let mut found = List::default();
-    let mut parameters = ListParams::default().limit(PAGE);
-    loop {
-        let request = match Request::new(&path).list(&parameters) {
-            Ok(request) => request,
-            Err(error) => {
-                found.refusal = Some(refusal(FailureKind::SourceError, &error.to_string()));
-                return found;
-            }
+/// Lists resources into an inventory, each page as soon as it comes, so that memory grows with what is kept.
+struct Lister<'a> {
+    connection: &'a Connection,
+    extent: Extent,
+    inventory: Mutex<Inventory>,
+}
+
+impl Lister<'_> {
+    /// Lists a resource page by page; what came before a failure or the end of the time is kept.
+    async fn list(&self, resource: Resource, namespace: Option<&str>) -> List {
+        let Resource { group, plural, .. } = resource;
+        let path = match namespace {
+            Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
+            None => format!("{group}/{plural}"),
         };
-        let read = send(&connection.client, &connection.url, request).await;
-        let (page, token) = match read.and_then(|page| continued(&path, page)) {
-            Ok(page) => page,
-            Err(refusal) if found.pages.is_empty() => {
-                found.refusal = Some(refusal);
+        let until = Instant::now() + LIST_TIME;
+        let mut found = List::default();
+        let size = if self.extent == Extent::First { 1 } else { PAGE };
+        let mut parameters = ListParams::default().limit(size);
+        let mut count = 0;
+        loop {
+            let (objects, next) = match self.page(&path, resource, &parameters).await {
+                Ok(page) => page,
+                Err(refusal) if parameters.continue_token.is_none() => {
+                    found.refusal = Some(refusal);
+                    return found;
+                }
+                Err(refusal) => {
+                    found.notes.push(format!("{plural}: a part is missing: {}", refusal.message));
+                    return found;
+                }
+            };
+            count += objects;
+            let Some(token) = next.filter(|_| self.extent == Extent::Whole) else { return found };
+            if parameters.continue_token.as_ref() == Some(&token) {
+                found.notes.push(format!("{plural}: a part may be missing: the server names the same next page again"));
                 return found;
             }
-            Err(refusal) => {
-                found.notes.push(format!("{plural}: a part is missing: {}", refusal.message));
+            if Instant::now() > until {
+                found.notes.push(format!(
+                    "{plural}: only the first {count} were read in time: name namespaces in the configuration"
+                ));
                 return found;
             }
-        };
-        found.pages.push(page);
-        let Some(token) = token else { return found };
-        if Instant::now() > until {
-            let count = found.pages.len() * PAGE as usize;
-            found.notes.push(format!(
-                "{plural}: only the first {count} were read in time: name namespaces in the configuration"
-            ));
-            return found;
+            parameters = parameters.continue_token(&token);
         }
-        parameters = parameters.continue_token(&token);
+    }
+
+    /// Reads one page; gives the number of its objects and the token of the next page.
+    async fn page(
+        &self,
+        path: &str,
+        resource: Resource,
+        parameters: &ListParams,
+    ) -> Result<(usize, Option<String>), SourceError> {
+        let request = Request::new(path).list(parameters);
+        let request = request.map_err(|error| refusal(FailureKind::SourceError, &error.to_string()))?;
+        let bytes = send(&self.connection.client, &self.connection.url, request).await?;
+        let page = parse_page(path, &bytes)?;
+        let mut inventory = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
+        let items = page.items.unwrap_or_default();
+        let next = page.metadata.and_then(|metadata| metadata.r#continue).filter(|token| !token.is_empty());
+        let count = items.len();
+        inventory.add_list(resource.plural, resource.kind, items);
+        Ok((count, next))
     }
 }
 
-/// A page with the token of the next one.
-fn continued(path: &str, page: Vec<u8>) -> Result<(Vec<u8>, Option<String>), SourceError> {
-    match serde_json::from_slice::<Page>(&page) {
-        Ok(read) => Ok((page, read.metadata.r#continue.filter(|token| !token.is_empty()))),
-        Err(error) => {
-            let what = match page.trim_ascii_start().first() {
-                Some(b'<') => "a page of HTML".to_owned(),
-                _ => format!("no list ({error})"),
-            };
-            let message = format!("{path} answered {what}: is this the address of the API server?");
-            Err(refusal(FailureKind::SourceError, &message))
+/// A page of a list; anything else is told as what it is.
+fn parse_page(path: &str, bytes: &[u8]) -> Result<Page, SourceError> {
+    let what = match serde_json::from_slice::<Page>(bytes) {
+        Ok(page) if page.kind.ends_with("List") => return Ok(page),
+        Ok(Page { kind, code, .. }) if kind == "Status" => {
+            let status = code.and_then(|code| StatusCode::from_u16(code).ok());
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            return Err(refused(path, status, &String::from_utf8_lossy(bytes)));
         }
-    }
+        Ok(Page { kind, .. }) => format!("an object of kind `{kind}`"),
+        Err(_) if bytes.trim_ascii_start().first() == Some(&b'<') => "a page of HTML".to_owned(),
+        Err(error) => format!("no list ({error})"),
+    };
+    let message = format!("{path} answered {what}: is this the address of the API server?");
+    Err(refusal(FailureKind::SourceError, &message))
 }
 
 async fn get(connection: &Connection, path: &str) -> Result<Vec<u8>, SourceError> {
@@ -370,5 +409,35 @@ impl StatusSource for Cluster {
     /// Nobody wrote changes down here; rollouts are told with the status.
     async fn changes(&self, _window: Window, _service: Option<&str>) -> Result<Vec<Change>, SourceError> {
         Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_list_is_told_as_what_it_is() {
+        let told = |bytes: &str| {
+            let page = parse_page("/api/v1/pods", bytes.as_bytes());
+            page.map(|page| page.items.map(|items| items.len())).map_err(|error| (error.kind, error.message))
+        };
+        assert_eq!(told(r#"{"kind":"PodList","metadata":null,"items":null}"#), Ok(None));
+        assert_eq!(told(r#"{"kind":"PodList","metadata":{"continue":""},"items":[{},7]}"#), Ok(Some(2)));
+        let forbidden =
+            r#"{"kind":"Status","status":"Failure","reason":"Forbidden","message":"no \u001b[31m","code":403}"#;
+        assert_eq!(told(forbidden), Err((FailureKind::Unauthorized, "forbidden: no".to_owned())));
+        let wrong = |what: &str| {
+            let message = format!("/api/v1/pods answered {what}: is this the address of the API server?");
+            Err((FailureKind::SourceError, message))
+        };
+        assert_eq!(told("<html>"), wrong("a page of HTML"));
+        assert_eq!(told(r#"{"kind":"Pod"}"#), wrong("an object of kind `Pod`"));
+        assert_eq!(
+            told("[]"),
+            wrong("no list (invalid length 0, expected struct Page with 4 elements at line 1 column 2)")
+        );
+        let deep = format!(r#"{{"kind":"PodList","items":{}"#, "[".repeat(500));
+        assert_eq!(told(&deep), wrong("no list (recursion limit exceeded at line 1 column 153)"));
     }
 }

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::health::{event_is_bad, node_is_bad, pod_is_bad, workload_is_bad};
+use super::health::{event_is_bad, node_is_bad, pod_is_bad, pod_restarted, workload_is_bad};
 use super::inventory::{Entry, Inventory};
 use super::rollout::rollouts;
 use crate::domain::{KubeEvent, PodStatus, Window, Workload};
@@ -83,7 +83,8 @@ pub fn answer(inventory: &Inventory, query: &StatusQuery) -> StatusAnswer {
     let nodes = inventory.nodes.values().filter(|node| node_is_bad(node));
     let nodes = nodes.filter(|node| asks_all || hosts.contains(node.name.as_str())).cloned().collect();
     workloads.sort_by_key(|workload| !workload_is_bad(workload));
-    pods.sort_by_key(|pod| !pod_is_bad(pod, query.window));
+    // Only so many are shown: one that ends again and again must not stand behind many that wait to be scheduled.
+    pods.sort_by_key(|pod| (!pod_is_bad(pod, query.window), !pod_restarted(pod, query.window)));
     StatusAnswer {
         workloads,
         pods,

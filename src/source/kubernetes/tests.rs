@@ -185,6 +185,28 @@ fn without_a_service_only_what_is_wrong_is_told() {
 }
 
 #[test]
+fn a_pod_that_restarts_stands_before_those_that_wait_and_those_before_healthy_ones() {
+    let pod = |name: &str, status: &str| {
+        format!(
+            r#"{{"kind": "Pod", "metadata": {{"name": "{name}", "namespace": "shop", "labels": {{"app": "cart"}}}}, "status": {status}}}"#
+        )
+    };
+    let container = |restarts: u8, ready: bool| {
+        format!(
+            r#"{{"phase": "Running", "conditions": [{{"type": "Ready", "status": "{}"}}], "containerStatuses": [{{"name": "c", "ready": {ready},
+               "restartCount": {restarts}, "state": {{"running": {{}}}},
+               "lastState": {{"terminated": {{"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-11-30T09:00:00Z"}}}}}}]}}"#,
+            if ready { "True" } else { "False" }
+        )
+    };
+    let mut inventory = Inventory::default();
+    let pods = [pod("a", &container(0, true)), pod("b", r#"{"phase": "Pending"}"#), pod("c", &container(3, true))];
+    inventory.read("pods.json", pods.concat().as_bytes());
+    let names: Vec<String> = ask(&inventory, Some("cart")).pods.into_iter().map(|pod| pod.name).collect();
+    assert_eq!(names, ["c", "b", "a"]);
+}
+
+#[test]
 fn a_service_is_found_by_label_and_a_bare_pod_by_its_name() {
     let inventory = inventory(&["mixed.json"]);
     assert_eq!(ask(&inventory, Some("order-service")).workloads[0].name, "migrate");

@@ -191,3 +191,46 @@ fn the_logs_of_pods_are_read_where_there_are_no_others() {
     assert!(answer["output"]["findings"][1]["sample"].as_str().unwrap().contains("\tat a.B(C.java:1)"), "{answer}");
     assert!(server.asked().iter().all(|one| one.method == "GET"));
 }
+
+/// Lists without an end: a server that always names the same next page, and one that always names another.
+#[test]
+fn a_list_without_an_end_ends() {
+    let endless = |next: fn(usize) -> String| {
+        let count = std::sync::atomic::AtomicUsize::new(0);
+        Served::start(move |asked| {
+            if asked.path() == "/version" {
+                return Reply::json(r#"{"gitVersion":"v1.31.0"}"#);
+            }
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let pod = json!({"metadata": {"name": format!("order-service-{number}"), "namespace": "shop"}, "status": {"phase": "Running"}});
+            let items = if asked.path().ends_with("/pods") { vec![pod; 500] } else { Vec::new() };
+            Reply::json(json!({"kind": "List", "metadata": {"continue": next(number)}, "items": items}).to_string())
+        })
+    };
+    let notes = |server: &Served| -> Vec<String> {
+        let answer = setting(server, "").document(&STATUS, 0);
+        let notes = answer["output"]["notes"].as_array().unwrap().iter();
+        let notes = notes.map(|note| note.as_str().unwrap().to_owned());
+        notes.filter(|note| !note.ends_with(" pods are shown")).collect()
+    };
+    let plurals = ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods", "nodes", "events"];
+    let same = endless(|_| "same".to_owned());
+    let want =
+        plurals.map(|plural| format!("{plural}: a part may be missing: the server names the same next page again"));
+    assert_eq!(notes(&same), want);
+    let other = endless(|number| number.to_string());
+    let told = notes(&other);
+    assert_eq!(told.len(), plurals.len(), "{told:?}");
+    for (note, plural) in told.iter().zip(plurals) {
+        assert!(note.starts_with(&format!("{plural}: only the first ")), "{note}");
+        assert!(note.ends_with(" were read in time: name namespaces in the configuration"), "{note}");
+    }
+
+    // A check asks for one object of each, whatever comes after it.
+    let asked = same.asked().len();
+    let (code, out, _) = setting(&same, "").run(&["doctor"]);
+    assert_eq!(code, 0, "{out}");
+    let targets: Vec<String> = same.asked()[asked..].iter().map(|one| one.target.clone()).collect();
+    assert_eq!(targets.len(), plurals.len() + 1, "{targets:?}");
+    assert!(targets.iter().all(|target| target == "/version?" || target.contains("limit=1")), "{targets:?}");
+}
