@@ -139,7 +139,7 @@ fn what_a_real_cluster_refuses_is_told_and_the_rest_is_used() {
     );
     let (code, out, err) = setting(&server, json!({"token": "of-nobody"}), "").run(&STATUS);
     assert_eq!((code, out.as_str()), (4, ""), "{err}");
-    assert!(err.contains("answered 401: Unauthorized: check the user of the kubeconfig and its rights"), "{err}");
+    assert_eq!(err, "error: cluster: unauthorized: Unauthorized: check the user of the kubeconfig and its rights\n");
 
     // A certificate that nobody vouches for is told, not trusted.
     let unknown = Setting::with("");
@@ -181,11 +181,12 @@ fn all_pages_of_a_real_cluster_are_read() {
     let pods = findings(&answer).as_array().unwrap().iter().filter(|finding| finding["type"] == "pod");
     let first = pods.clone().next().unwrap();
     assert_eq!(
-        (first["name"].as_str(), first["containers"][0]["last_reason"].as_str()),
-        (Some("zuletzt"), Some("OOMKilled")),
+        (first["name"].as_str(), first["containers"][0]["last_termination"].as_str()),
+        (Some("zuletzt"), Some("OOMKilled (exit 137)")),
         "{first}"
     );
-    assert_eq!(notes(&answer), BTreeSet::new());
+    // All of them were read.
+    assert_eq!(notes(&answer), ["30 of 1101 pods are shown".to_owned()].into());
 }
 
 /// A kubelet, as far as the API server asks it for logs.
