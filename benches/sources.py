@@ -30,6 +30,8 @@ def serve(seconds, other):
     """A server that takes its time over one kind of question; gives its address."""
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self):
             path = self.path.split("?")[0]
             if path in ("/api/v1/series", "/api/v1/pods") or "sum%28" in self.path:
@@ -44,7 +46,11 @@ def serve(seconds, other):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        # With the usual 5 a connection of many at once waits for a second.
+        request_queue_size = 128
+
+    server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
 

@@ -1,6 +1,6 @@
 //! The terminal front end under load: a million events, then keys and frames while 10,000 events a second arrive.
 //!
-//! `cargo test --release --bench tui -- --nocapture` prints the figures; see benches/README.md.
+//! `cargo test --release --workspace --bench tui -- --nocapture` prints the figures; see benches/README.md.
 
 use std::time::{Duration, Instant};
 
